@@ -1,0 +1,2 @@
+//! The gradix command line.
+fn main() {}

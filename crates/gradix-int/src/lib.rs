@@ -1,0 +1,2 @@
+//! Exact integer linear algebra.
+pub use dashu_int::IBig as Int;

@@ -1,0 +1,5 @@
+//! Text to [`Ast`] and back.
+
+pub mod ast;
+
+pub use ast::Ast;
