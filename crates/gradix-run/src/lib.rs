@@ -1,1 +1,4 @@
 //! Running gradix programs.
+
+pub mod array;
+pub mod files;

@@ -1,4 +1,17 @@
 //! Exact symbolic derivatives of tensors defined in index notation.
 
+pub mod bounds;
 pub mod diagnostic;
+pub mod guard;
+pub mod nested;
+pub mod print;
+pub mod program;
+pub mod resolve;
+pub mod scalar;
+pub mod sizes;
 pub mod syntax;
+pub mod system;
+
+pub use diagnostic::{Diagnostic, Result};
+pub use program::Program;
+pub use resolve::{Resolved, resolve};

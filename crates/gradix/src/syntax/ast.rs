@@ -11,7 +11,7 @@ use gradix_int::Int;
 pub struct Ast {
     /// In the order of the text.
     pub statements: Vec<Statement>,
-    /// Comments after the last statement.
+    /// Comments after the last statement; an empty one is a blank line.
     pub trailing_comments: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ pub struct Statement {
     pub kind: StatementKind,
     /// Where.
     pub span: Span,
-    /// Whole-line comments before it, without the `#`.
+    /// Whole-line comments before it, without the `#` and the space behind it; an empty one is a blank line.
     pub comments: Vec<String>,
     /// A comment at the end of its line.
     pub line_comment: Option<String>,

@@ -1,0 +1,125 @@
+//! Projections of polyhedra by Fourier-Motzkin elimination (section 4.2 of the paper).
+//!
+//! Of the inequalities with `x` every lower bound is set against every upper bound:
+//!
+//! ```text
+//! a x + p ≥ 0,  -b x + q ≥ 0   ⟹   b p + a q ≥ 0        (a, b > 0)
+//! ```
+//!
+//! A variable in an equality is replaced by what the equality says; unless its coefficient is ±1, the condition that it
+//! comes out an integer is lost. The result holds all projections of integer points; each of its points extends to a rational point of the original.
+//! The number of rows may square, so redundant rows are removed and a limit ends it.
+
+use dashu_int::ops::Abs;
+
+use crate::{Int, Polyhedron, Row};
+
+/// An elimination would need more rows than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The number of rows that it would need.
+    pub rows: usize,
+    /// The number of rows allowed.
+    pub limit: usize,
+}
+
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "elimination needs {} inequalities, more than the limit of {}", self.rows, self.limit)
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+impl Polyhedron {
+    /// The projection along `variable`, in the same dimension: no row of the result has it. Rows that the others imply
+    /// are left out. Fails if there are more than `limit` rows to start from, before redundant ones are removed.
+    ///
+    /// ```
+    /// use gradix_int::{Polyhedron, Row};
+    /// // 0 ≤ i ≤ j ≤ 9, without j
+    /// let mut set = Polyhedron::new(2);
+    /// set.add_inequality(Row::from_i64(&[1, 0], 0));
+    /// set.add_inequality(Row::from_i64(&[-1, 1], 0));
+    /// set.add_inequality(Row::from_i64(&[0, -1], 9));
+    /// assert_eq!(set.eliminate(1, 100).unwrap().to_string(), "x0 >= 0 and -x0 + 9 >= 0");
+    /// ```
+    pub fn eliminate(&self, variable: usize, limit: usize) -> Result<Polyhedron, TooLarge> {
+        let mut result = match self.smallest_equality(variable) {
+            Some(equality) => self.substitute(variable, equality),
+            None => self.set_bounds_against_each_other(variable, limit)?,
+        };
+        result.remove_redundant(&Polyhedron::new(self.dimension));
+        Ok(result)
+    }
+
+    /// The projection onto the variables in `keep`, in the same dimension; see [`Polyhedron::eliminate`].
+    pub fn project(&self, keep: &[usize], limit: usize) -> Result<Polyhedron, TooLarge> {
+        let mut remaining: Vec<usize> = (0..self.dimension).filter(|variable| !keep.contains(variable)).collect();
+        let mut result = self.clone();
+        while let Some(index) = (0..remaining.len()).min_by_key(|&index| result.elimination_cost(remaining[index])) {
+            result = result.eliminate(remaining.remove(index), limit)?;
+        }
+        Ok(result)
+    }
+
+    /// The equality with the smallest coefficient of a variable: one with ±1 loses nothing over the integers.
+    fn smallest_equality(&self, variable: usize) -> Option<usize> {
+        (0..self.equalities.len())
+            .filter(|&index| !self.equalities[index].coefficients[variable].is_zero())
+            .min_by_key(|&index| (&self.equalities[index].coefficients[variable]).abs())
+    }
+
+    /// Replaces a variable by what an equality says that it is.
+    fn substitute(&self, variable: usize, equality: usize) -> Polyhedron {
+        let source = &self.equalities[equality];
+        let pivot = &source.coefficients[variable];
+        let without = |row: &Row| {
+            let coefficient = &row.coefficients[variable];
+            if coefficient.is_zero() {
+                return row.clone();
+            }
+            // Scaled by |pivot|, so that inequalities keep their direction.
+            row.combine(&pivot.abs(), source, &-(coefficient * pivot.signum()))
+        };
+        let mut result = Polyhedron::new(self.dimension);
+        let others = self.equalities.iter().enumerate().filter(|(index, _)| *index != equality);
+        others.for_each(|(_, row)| result.add_equality(without(row)));
+        self.inequalities.iter().for_each(|row| result.add_inequality(without(row)));
+        result
+    }
+
+    fn set_bounds_against_each_other(&self, variable: usize, limit: usize) -> Result<Polyhedron, TooLarge> {
+        let (lower, upper, other) = self.split_by_sign(variable);
+        let rows = other.len() + lower.len().saturating_mul(upper.len());
+        if rows > limit {
+            return Err(TooLarge { rows, limit });
+        }
+        let mut result = Polyhedron { equalities: self.equalities.clone(), ..Polyhedron::new(self.dimension) };
+        other.into_iter().for_each(|row| result.add_inequality(row.clone()));
+        for below in lower {
+            for above in &upper {
+                let (a, b) = (&below.coefficients[variable], -&above.coefficients[variable]);
+                result.add_inequality(below.combine(&b, above, a));
+            }
+        }
+        Ok(result)
+    }
+
+    /// The inequalities that bound a variable from below, from above, and not at all.
+    fn split_by_sign(&self, variable: usize) -> (Vec<&Row>, Vec<&Row>, Vec<&Row>) {
+        let (bounding, other): (Vec<&Row>, Vec<&Row>) =
+            self.inequalities.iter().partition(|row| !row.coefficients[variable].is_zero());
+        let (lower, upper) = bounding.into_iter().partition(|row| row.coefficients[variable] > Int::ZERO);
+        (lower, upper, other)
+    }
+
+    /// How many rows the elimination of a variable adds at most, compared to how many it removes.
+    fn elimination_cost(&self, variable: usize) -> isize {
+        if self.smallest_equality(variable).is_some() {
+            return isize::MIN;
+        }
+        let (lower, upper, _) = self.split_by_sign(variable);
+        (lower.len() * upper.len()) as isize - (lower.len() + upper.len()) as isize
+    }
+}

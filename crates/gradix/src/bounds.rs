@@ -1,0 +1,195 @@
+//! No program reads outside a tensor: subscripts that can, with the index values that do it.
+
+use crate::diagnostic::Diagnostic;
+use crate::guard::{self, Guard};
+use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, Program, TensorId, TensorKind};
+use crate::system::{self, Found};
+use gradix_int::Int;
+
+/// The effort spent to find index values for a message or to rule them out.
+const SEARCH_LIMIT: usize = 20_000;
+
+/// A subscript that leaves its tensor.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The tensor in whose definition it stands.
+    pub definition: TensorId,
+    /// The access.
+    pub access: ExprId,
+    /// Which subscript.
+    pub dimension: usize,
+    /// Its value.
+    pub value: Int,
+    /// Index values for which it happens, by position.
+    pub indices: Vec<(usize, Int)>,
+    /// The sizes for which it happens.
+    pub sizes: Vec<(ParamId, Int)>,
+}
+
+/// Subscripts that leave their tensors for all sizes that the context allows (and that let the access happen).
+pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (definition, place) in open_places(program, context) {
+        for side in place.outside(program) {
+            let rows = [context, &place.domain, &[side]].concat();
+            if happens_always(&rows, &[context, &place.domain].concat()) {
+                found.extend(witness(definition, &place, &rows));
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Subscripts that leave their tensors for these sizes, one for each param.
+pub fn at_sizes(program: &Program, sizes: &[Int]) -> Vec<Violation> {
+    let given = sizes.iter().enumerate();
+    let fixed: Vec<Constraint> = given
+        .map(|(i, v)| Constraint::equal(Affine::param(ParamId(i as u32)), Affine::constant(v.clone())))
+        .collect();
+    let context = program.size_context();
+    let mut found = Vec::new();
+    for (definition, place) in open_places(program, &context) {
+        for side in place.outside(program) {
+            let rows: Vec<Constraint> = place.domain.iter().chain([&side]).map(|c| at(c, sizes)).collect();
+            if let Some(mut violation) = witness(definition, &place, &rows) {
+                violation.sizes = sizes.iter().enumerate().map(|(i, v)| (ParamId(i as u32), v.clone())).collect();
+                found.push(violation);
+                break;
+            }
+        }
+    }
+    drop(fixed);
+    found
+}
+
+/// The constraint with numbers for the params.
+pub fn at(constraint: &Constraint, sizes: &[Int]) -> Constraint {
+    constraint.rebuilt(constraint.affine.substitute(&mut |atom| match atom {
+        Atom::Param(ParamId(p)) => Some(Affine::constant(sizes[*p as usize].clone())),
+        Atom::Index(_) | Atom::Floor(..) => None,
+    }))
+}
+
+/// A subscript and where it is evaluated.
+struct Place {
+    access: ExprId,
+    dimension: usize,
+    tensor: TensorId,
+    subscript: Affine,
+    domain: Guard,
+}
+
+impl Place {
+    fn outside(&self, program: &Program) -> [Constraint; 2] {
+        let extent = program[self.tensor].extents[self.dimension].clone();
+        [
+            Constraint::at_most(self.subscript.clone(), Affine::constant(-1)),
+            Constraint::at_most(extent, self.subscript.clone()),
+        ]
+    }
+}
+
+/// The subscripts that are not known to stay inside for all sizes.
+fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Definition, Place)> {
+    let mut open = Vec::new();
+    let mut exprs = program.exprs.clone();
+    for definition in &program.definitions {
+        let mut domain: Option<Guard> = None;
+        for (access, guards) in guard::guarded_accesses(&mut exprs, definition.body) {
+            let Expr::Access(tensor, subscripts) = &program.exprs[access] else { continue };
+            if program[*tensor].kind == TensorKind::Nested {
+                continue;
+            }
+            for (dimension, subscript) in subscripts.iter().enumerate() {
+                if runs_over_extent(program, definition, *tensor, dimension, subscript) {
+                    continue;
+                }
+                let domain = domain.get_or_insert_with(|| definition.domain());
+                for guard in &guards {
+                    let domain = [domain.as_slice(), guard].concat();
+                    let place = Place { access, dimension, tensor: *tensor, subscript: subscript.clone(), domain };
+                    let all = [context, &place.domain].concat();
+                    let leaves = |side: Constraint| !system::is_empty(&[all.as_slice(), &[side]].concat());
+                    if place.outside(program).into_iter().any(leaves) {
+                        open.push((definition, place));
+                    }
+                }
+            }
+        }
+    }
+    open
+}
+
+fn runs_over_extent(program: &Program, definition: &Definition, tensor: TensorId, dimension: usize, subscript: &Affine) -> bool {
+    let Some(position) = subscript.as_index() else { return false };
+    let range = &definition.indices[position].range;
+    range.low.contains(&Affine::constant(0)) && range.high.contains(&program[tensor].extents[dimension].shift(-1))
+}
+
+/// Whether the rows can be satisfied for all sizes for which the domain can.
+fn happens_always(rows: &[Constraint], domain: &[Constraint]) -> bool {
+    let is_index = |atom: &Atom| matches!(atom, Atom::Index(_));
+    let (Ok(needed), Ok(given)) = (system::project(rows, &is_index), system::project(domain, &is_index)) else {
+        return false;
+    };
+    !system::is_empty(rows) && needed.iter().all(|row| system::implies(&given, row))
+}
+
+fn witness(definition: &Definition, place: &Place, rows: &[Constraint]) -> Option<Violation> {
+    let Found::Values(values) = system::find(rows, SEARCH_LIMIT) else { return None };
+    let number = |atom: &Atom| values.get(atom).cloned().unwrap_or(Int::ZERO);
+    let indices = (0..definition.indices.len()).filter(|&i| place.subscript.uses_index(i));
+    let mut sizes = Vec::new();
+    for (atom, value) in &values {
+        if let Atom::Param(p) = atom {
+            sizes.push((*p, value.clone()));
+        }
+    }
+    sizes.sort();
+    Some(Violation {
+        definition: definition.tensor,
+        access: place.access,
+        dimension: place.dimension,
+        value: place.subscript.evaluate(&number),
+        indices: indices.map(|i| (i, number(&Atom::Index(i as u32)))).collect(),
+        sizes,
+    })
+}
+
+impl Violation {
+    /// The message, without a place in the source.
+    pub fn diagnostic(&self, program: &Program) -> Diagnostic {
+        let definition = program.definition_of(self.definition).expect("the violation is in a definition");
+        let Expr::Access(tensor, subscripts) = &program.exprs[self.access] else { unreachable!("an access") };
+        let name = &program[*tensor].name;
+        let names: Vec<&str> = definition.indices.iter().map(|i| i.name.as_str()).collect();
+        let subscript = crate::print::affine(program, &names, &subscripts[self.dimension]);
+        let extent = &program[*tensor].extents[self.dimension];
+        let at = |atom: &Atom| match atom {
+            Atom::Param(p) => self.sizes.iter().find(|(q, _)| q == p).map_or(Int::ZERO, |(_, v)| v.clone()),
+            Atom::Index(_) | Atom::Floor(..) => Int::ZERO,
+        };
+        let mut values: Vec<String> = self.indices.iter().map(|(i, v)| format!("{} = {v}", names[*i])).collect();
+        values.extend(self.sizes.iter().filter(|(p, _)| relevant(extent, subscripts, *p)).map(|(p, v)| {
+            format!("{} = {v}", program.params[p.0 as usize].name)
+        }));
+        let place = if values.is_empty() { String::new() } else { format!(" for {}", values.join(", ")) };
+        let message = format!(
+            "subscript {} of '{name}', {subscript}, is {} {place}, outside its extent {}",
+            self.dimension + 1,
+            self.value,
+            extent.evaluate(&at),
+        );
+        Diagnostic::error("out-of-bounds", message.replace("  ", " ").replace(" ,", ","))
+            .hint("narrow the range of an index, guard the access with 'if', or use pad, clamp, wrap or reflect")
+    }
+}
+
+fn relevant(extent: &Affine, subscripts: &[Affine], param: ParamId) -> bool {
+    let mut found = false;
+    for affine in subscripts.iter().chain([extent]) {
+        affine.visit_atoms(&mut |atom| found |= *atom == Atom::Param(param));
+    }
+    found
+}

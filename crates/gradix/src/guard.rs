@@ -1,0 +1,196 @@
+//! What conditions say about indices.
+//!
+//! A condition mixes tests of indices and of values; derivation and bounds checks need the part about
+//! indices as constraints, in disjoint cases.
+
+use crate::program::{Affine, Cond, CondId, Constraint, Expr, ExprId, Exprs};
+use std::collections::BTreeMap;
+
+/// Index constraints that hold together.
+pub type Guard = Vec<Constraint>;
+
+/// The most cases in which one expression is looked at; beyond, only what they have in common is kept.
+const MAX_CASES: usize = 64;
+
+/// Whether a condition compares values.
+pub fn has_values(exprs: &Exprs, id: CondId) -> bool {
+    !exprs.compared(id).is_empty()
+}
+
+/// The constraints of a condition that is nothing but constraints joined by `and`.
+pub fn conjunction(exprs: &Exprs, id: CondId) -> Option<Vec<Constraint>> {
+    match &exprs[id] {
+        Cond::Index(constraint) => Some(vec![constraint.clone()]),
+        Cond::And(a, b) => Some([conjunction(exprs, *a)?, conjunction(exprs, *b)?].concat()),
+        Cond::Compare(..) | Cond::Not(_) | Cond::Or(..) => None,
+    }
+}
+
+/// Constraints that hold wherever the condition has this outcome (not all that could be said).
+pub fn facts(exprs: &Exprs, id: CondId, outcome: bool) -> Vec<Constraint> {
+    match (&exprs[id], outcome) {
+        (Cond::Index(constraint), true) => vec![constraint.clone()],
+        (Cond::Index(constraint), false) => match constraint.negated().as_slice() {
+            [single] => vec![single.clone()],
+            _ => Vec::new(),
+        },
+        (Cond::Not(a), _) => facts(exprs, *a, !outcome),
+        (Cond::And(a, b), true) | (Cond::Or(a, b), false) => {
+            [facts(exprs, *a, outcome), facts(exprs, *b, outcome)].concat()
+        }
+        (Cond::And(..), false) | (Cond::Or(..), true) | (Cond::Compare(..), _) => Vec::new(),
+    }
+}
+
+/// The opposite condition, with `not` only in front of comparisons of values and equations of indices.
+pub fn negate(exprs: &mut Exprs, id: CondId) -> CondId {
+    let negated = match exprs[id].clone() {
+        Cond::Index(constraint) => match constraint.negated().as_slice() {
+            [single] => Cond::Index(single.clone()),
+            _ => Cond::Not(id),
+        },
+        Cond::Compare(..) => Cond::Not(id),
+        Cond::Not(a) => return a,
+        Cond::And(a, b) => Cond::Or(negate(exprs, a), negate(exprs, b)),
+        Cond::Or(a, b) => Cond::And(negate(exprs, a), negate(exprs, b)),
+    };
+    exprs.add_condition(negated)
+}
+
+/// The conjunction of constraints as a condition; `None` if there are none.
+pub fn all(exprs: &mut Exprs, constraints: &[Constraint]) -> Option<CondId> {
+    let mut whole = None;
+    for constraint in constraints {
+        let part = exprs.add_condition(Cond::Index(constraint.clone()));
+        whole = Some(match whole {
+            Some(whole) => exprs.add_condition(Cond::And(whole, part)),
+            None => part,
+        });
+    }
+    whole
+}
+
+/// `if every subscript is inside its extent then access else padding`
+pub fn inside(exprs: &mut Exprs, subscripts: &[Affine], extents: &[Affine], access: ExprId, padding: ExprId) -> ExprId {
+    let bounds = subscripts.iter().zip(extents).flat_map(|(subscript, extent)| {
+        [Constraint::non_negative(subscript.clone()), Constraint::at_most(subscript.clone(), extent.shift(-1))]
+    });
+    let bounds: Vec<Constraint> = bounds.collect();
+    if bounds.iter().any(|c| c.decided() == Some(false)) {
+        return padding;
+    }
+    let open: Vec<Constraint> = bounds.into_iter().filter(|c| c.decided().is_none()).collect();
+    match all(exprs, &open) {
+        Some(condition) => exprs.add(Expr::Select(condition, access, padding)),
+        None => access,
+    }
+}
+
+/// A case of a condition: constraints, and what values still have to satisfy.
+pub type Case = (Guard, Option<CondId>);
+
+/// The disjoint cases in which a condition has this outcome.
+pub fn cases(exprs: &mut Exprs, id: CondId, outcome: bool) -> Vec<Case> {
+    match (exprs[id].clone(), outcome) {
+        (Cond::Index(constraint), true) => vec![(vec![constraint], None)],
+        (Cond::Index(constraint), false) => constraint.negated().into_iter().map(|c| (vec![c], None)).collect(),
+        (Cond::Compare(..), true) => vec![(Vec::new(), Some(id))],
+        (Cond::Compare(..), false) => vec![(Vec::new(), Some(negate(exprs, id)))],
+        (Cond::Not(a), _) => cases(exprs, a, !outcome),
+        (Cond::And(a, b), true) | (Cond::Or(a, b), false) => {
+            let (first, second) = (cases(exprs, a, outcome), cases(exprs, b, outcome));
+            both(exprs, &first, &second)
+        }
+        (Cond::And(a, b), false) | (Cond::Or(a, b), true) => {
+            let mut found = cases(exprs, a, outcome);
+            let (rest, second) = (cases(exprs, a, !outcome), cases(exprs, b, outcome));
+            found.extend(both(exprs, &rest, &second));
+            found
+        }
+    }
+}
+
+fn both(exprs: &mut Exprs, first: &[Case], second: &[Case]) -> Vec<Case> {
+    let mut found = Vec::new();
+    for (guard, values) in first {
+        for (other, more) in second {
+            let values = match (*values, *more) {
+                (Some(a), Some(b)) => Some(exprs.add_condition(Cond::And(a, b))),
+                (a, b) => a.or(b),
+            };
+            found.push((join(guard, other), values));
+        }
+    }
+    found
+}
+
+/// Both guards, each constraint once, in a fixed order.
+pub fn join(a: &[Constraint], b: &[Constraint]) -> Guard {
+    let mut joined: Guard = a.iter().chain(b).filter(|c| c.decided() != Some(true)).cloned().collect();
+    joined.sort();
+    joined.dedup();
+    joined
+}
+
+/// Every access below `root` with the guards under which it is evaluated.
+pub fn guarded_accesses(exprs: &mut Exprs, root: ExprId) -> Vec<(ExprId, Vec<Guard>)> {
+    let mut pending: BTreeMap<ExprId, Vec<Guard>> = BTreeMap::from([(root, vec![Vec::new()])]);
+    let mut found = Vec::new();
+    while let Some((id, guards)) = pending.pop_last() {
+        let guards = limited(guards);
+        match exprs[id].clone() {
+            Expr::Constant(_) | Expr::Index(_) => {}
+            Expr::Access(..) => found.push((id, guards)),
+            Expr::Unary(_, a) => extend(&mut pending, a, &guards, &[]),
+            Expr::Binary(_, a, b) => {
+                extend(&mut pending, a, &guards, &[]);
+                extend(&mut pending, b, &guards, &[]);
+            }
+            Expr::Select(c, a, b) => {
+                visit_compared(exprs, c, &Vec::new(), &mut |value, guard| extend(&mut pending, value, &guards, guard));
+                for (branch, outcome) in [(a, true), (b, false)] {
+                    for (guard, _) in cases(exprs, c, outcome) {
+                        extend(&mut pending, branch, &guards, &guard);
+                    }
+                }
+            }
+        }
+    }
+    found.reverse();
+    found
+}
+
+fn extend(pending: &mut BTreeMap<ExprId, Vec<Guard>>, id: ExprId, guards: &[Guard], more: &[Constraint]) {
+    let known = pending.entry(id).or_default();
+    for guard in guards {
+        let guard = join(guard, more);
+        if !known.contains(&guard) {
+            known.push(guard);
+        }
+    }
+}
+
+/// Calls `visit` for every compared value with what holds where it is evaluated.
+fn visit_compared(exprs: &Exprs, id: CondId, guard: &Guard, visit: &mut dyn FnMut(ExprId, &Guard)) {
+    match &exprs[id] {
+        Cond::Index(_) => {}
+        Cond::Compare(_, a, b) => {
+            visit(*a, guard);
+            visit(*b, guard);
+        }
+        Cond::Not(a) => visit_compared(exprs, *a, guard, visit),
+        Cond::And(a, b) | Cond::Or(a, b) => {
+            visit_compared(exprs, *a, guard, visit);
+            let outcome = matches!(exprs[id], Cond::And(..));
+            visit_compared(exprs, *b, &join(guard, &facts(exprs, *a, outcome)), visit);
+        }
+    }
+}
+
+fn limited(guards: Vec<Guard>) -> Vec<Guard> {
+    if guards.len() <= MAX_CASES {
+        return guards;
+    }
+    let common = guards[0].iter().filter(|c| guards.iter().all(|g| g.contains(c))).cloned().collect();
+    vec![common]
+}

@@ -1,0 +1,105 @@
+//! Reductions inside expressions: definitions of their own, over just the indices that they use.
+
+use crate::diagnostic::Diagnostic;
+use crate::program::expr::{Rewriter, WithIndices};
+use crate::program::{
+    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
+};
+use crate::system::{self, Unsolved};
+
+/// Adds `full`, a reduction whose outputs are all indices around it, as a nested definition over those
+/// that it uses. Gives the access that stands for it and where each index went. An equal definition
+/// behind one of the `shared` accesses is used again.
+pub fn add(
+    program: &mut Program,
+    full: Definition,
+    name: String,
+    context: &[Constraint],
+    shared: &[ExprId],
+) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
+    let used = used_outputs(program, &full);
+    let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
+    let mut map = vec![Affine::index(u32::MAX as usize); full.indices.len()];
+    for (new, &old) in kept.iter().chain(&(full.rank..full.indices.len()).collect::<Vec<_>>()).enumerate() {
+        map[old] = Affine::index(new);
+    }
+    let (outputs, assumptions) = outputs_of(&full, &kept, context)?;
+    let rename = |range: &Range| range.map(|bound| bound.with_indices(&map));
+    let outer = kept.iter().zip(outputs).map(|(&old, range)| (full.indices[old].name.clone(), range));
+    let inner = full.indices[full.rank..].iter().map(|i| (i.name.clone(), i.range.clone()));
+    let indices = outer.chain(inner).map(|(name, range)| Index { name, range: rename(&range) }).collect();
+    let definition = Definition {
+        tensor: TensorId(program.tensors.len() as u32),
+        indices,
+        rank: kept.len(),
+        reduction: full.reduction,
+        conditions: full.conditions.iter().map(|c| c.with_indices(&map)).collect(),
+        assumptions: assumptions.iter().map(|c| c.with_indices(&map)).collect(),
+        body: remap(&mut program.exprs, full.body, &map),
+    };
+    let subscripts: Vec<Affine> = kept.iter().map(|&old| Affine::index(old)).collect();
+    for &access in shared {
+        let Expr::Access(tensor, existing) = &program.exprs[access] else { continue };
+        let other = program.definition_of(*tensor).expect("a nested tensor is defined");
+        if *existing == subscripts && (Definition { tensor: *tensor, ..definition.clone() }) == *other {
+            return Ok((access, map));
+        }
+    }
+    let rank = kept.len();
+    let tensor = program.add_tensor(Tensor { name, kind: TensorKind::Nested, extents: Vec::new(), rank });
+    program.definitions.push(definition);
+    Ok((program.exprs.access(tensor, subscripts), map))
+}
+
+/// The expression with its indices replaced.
+pub fn remap(exprs: &mut Exprs, root: ExprId, map: &[Affine]) -> ExprId {
+    let identity = map.iter().enumerate().all(|(i, a)| a.as_index() == Some(i));
+    if identity {
+        return root;
+    }
+    Rewriter::default().rewrite(exprs, root, &mut WithIndices(map))
+}
+
+fn used_outputs(program: &Program, full: &Definition) -> Vec<bool> {
+    let mut used = program.exprs.used_indices(full.body, full.indices.len());
+    let mut see = |affine: &Affine| affine.visit_indices(&mut |i| used[i] = true);
+    full.conditions.iter().for_each(|c| see(&c.affine));
+    for index in &full.indices[full.rank..] {
+        index.range.low.iter().chain(&index.range.high).for_each(&mut see);
+    }
+    used.truncate(full.rank);
+    used
+}
+
+/// The ranges of the kept outputs and the assumptions on them, without the other outputs.
+fn outputs_of(
+    full: &Definition,
+    kept: &[usize],
+    context: &[Constraint],
+) -> Result<(Vec<Range>, Vec<Constraint>), Diagnostic> {
+    let alone = |affine: &Affine| {
+        let mut fine = true;
+        affine.visit_indices(&mut |i| fine &= kept.contains(&i));
+        fine
+    };
+    let written: Vec<Range> = kept.iter().map(|&i| full.indices[i].range.clone()).collect();
+    let closed = written.iter().flat_map(|r| r.low.iter().chain(&r.high)).all(alone);
+    let (own, foreign): (Vec<_>, Vec<_>) = full.assumptions.iter().cloned().partition(|c| alone(&c.affine));
+    if closed && foreign.is_empty() {
+        return Ok((written, own));
+    }
+    let eliminated = |atom: &Atom| matches!(atom, Atom::Index(i) if !kept.contains(&(*i as usize)));
+    let projected = system::project(&full.output_domain(), &eliminated)?;
+    let rows = projected.into_iter().filter(|c| c.affine.uses_indices()).collect::<Vec<_>>();
+    if closed {
+        let known: Vec<Constraint> =
+            kept.iter().flat_map(|&i| full.indices[i].range.constraints(i).collect::<Vec<_>>()).chain(context.iter().cloned()).collect();
+        let assumptions = system::prune(rows, &known).unwrap_or(own);
+        return Ok((written, assumptions));
+    }
+    match system::solve(rows, kept, context) {
+        Ok(Some(solved)) => Ok((solved.ranges, [solved.conditions, solved.outer].concat())),
+        Ok(None) => Ok((kept.iter().map(|_| Range::extent(Affine::constant(0))).collect(), own)),
+        Err(Unsolved::TooLarge | Unsolved::Unbounded(_)) => Err(system::too_complex()),
+    }
+}

@@ -1,0 +1,506 @@
+//! [`Program`] back to text: nested definitions return to where they are read.
+//!
+//! The text resolves to an equal program. A range is left out where a bare use of the index tells it.
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::program::{
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind,
+    Program, Range, Relation, TensorId, TensorKind, UnaryOp,
+};
+use crate::syntax::ast::{self, Ast, Binder, CompareOp, ExprKind, Name, ReduceItem, Statement, StatementKind};
+use gradix_int::Int;
+use std::collections::HashSet;
+
+/// The most nodes that a printed expression may have.
+pub const MAX_PRINTED: usize = 2_000_000;
+
+/// The program as text.
+pub fn print(program: &Program) -> Result<String, Diagnostic> {
+    Ok(crate::syntax::print(&ast(program, false)?))
+}
+
+/// The program as a syntax tree; with `inline`, each result as one expression without temporaries.
+pub fn ast(program: &Program, inline: bool) -> Result<Ast, Diagnostic> {
+    let mut statements = declarations(program);
+    statements.extend(output_statement(program, inline));
+    for definition in &program.definitions {
+        let printed = match inline {
+            true => program.outputs.contains(&definition.tensor),
+            false => program[definition.tensor].kind == TensorKind::Defined,
+        };
+        if printed {
+            statements.push(statement(StatementKind::Definition(define(program, definition, inline)?)));
+        }
+    }
+    Ok(Ast { statements, trailing_comments: Vec::new() })
+}
+
+/// An index expression as text; `names` are those of the indices.
+pub fn affine(program: &Program, names: &[&str], affine: &Affine) -> String {
+    let names: Vec<String> = names.iter().map(|n| n.to_string()).collect();
+    crate::syntax::print_expr(&affine_ast(program, &names, affine))
+}
+
+/// A constraint as text.
+pub fn constraint(program: &Program, names: &[&str], constraint: &Constraint) -> String {
+    let names: Vec<String> = names.iter().map(|n| n.to_string()).collect();
+    crate::syntax::print_expr(&constraint_ast(program, &names, constraint, false))
+}
+
+fn statement(kind: StatementKind) -> Statement {
+    Statement { kind, span: Span::default(), comments: Vec::new(), line_comment: None, blank_before: false }
+}
+
+fn name(text: &str) -> Name {
+    Name { text: text.to_string(), span: Span::default() }
+}
+
+fn node(kind: ExprKind) -> ast::Expr {
+    ast::Expr { kind, span: Span::default() }
+}
+
+fn declarations(program: &Program) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    let inputs: Vec<ast::InputDeclaration> = program
+        .inputs()
+        .map(|id| ast::InputDeclaration {
+            name: name(&program[id].name),
+            extents: program[id].extents.iter().map(|e| affine_ast(program, &[], e)).collect(),
+        })
+        .collect();
+    let free = |p: &ParamId| program.params[p.0 as usize].kind == ParamKind::Free;
+    let all: Vec<ParamId> = (0..program.params.len() as u32).map(ParamId).filter(free).collect();
+    let mut shown: Vec<ParamId> = Vec::new();
+    for extent in program.inputs().flat_map(|id| program[id].extents.iter()) {
+        visit_params(program, extent, &mut |p| {
+            if !shown.contains(&p) {
+                shown.push(p);
+            }
+        });
+    }
+    let default = |p: &ParamId| Constraint::at_most(Affine::constant(0), Affine::param(*p));
+    let plain = program.facts.len() == all.len() && all.iter().all(|p| program.facts.contains(&default(p)));
+    if shown != all || !plain {
+        let params = all.iter().map(|p| param_declaration(program, *p)).collect::<Vec<_>>();
+        if !params.is_empty() {
+            statements.push(statement(StatementKind::Param(params)));
+        }
+    }
+    if !inputs.is_empty() {
+        statements.push(statement(StatementKind::Input(inputs)));
+    }
+    statements
+}
+
+/// Visits params in the order in which their names are written; a derived size stands for its parts.
+fn visit_params(program: &Program, affine: &Affine, visit: &mut dyn FnMut(ParamId)) {
+    let mut found = Vec::new();
+    let mut collect = |expr: &ast::Expr| names_in(expr, &mut found);
+    collect(&affine_ast(program, &[], affine));
+    for text in found {
+        if let Some(p) = program.params.iter().position(|p| p.name == text) {
+            visit(ParamId(p as u32));
+        }
+    }
+}
+
+fn names_in(expr: &ast::Expr, found: &mut Vec<String>) {
+    match &expr.kind {
+        ExprKind::Name(text) => found.push(text.clone()),
+        ExprKind::Negate(a) => names_in(a, found),
+        ExprKind::Binary { left, right, .. } => {
+            names_in(left, found);
+            names_in(right, found);
+        }
+        ExprKind::Call { arguments, .. } => arguments.iter().for_each(|a| names_in(a, found)),
+        _ => {}
+    }
+}
+
+/// A param with the facts in which it is the latest one.
+fn param_declaration(program: &Program, param: ParamId) -> ast::ParamDeclaration {
+    let own = Atom::Param(param);
+    let mut bounds = Vec::new();
+    for fact in &program.facts {
+        let mut latest = None;
+        fact.affine.visit_atoms(&mut |atom| {
+            if let Atom::Param(p) = atom
+                && program.params[p.0 as usize].kind == ParamKind::Free
+            {
+                latest = latest.max(Some(*p));
+            }
+        });
+        let factor = fact.affine.coefficient(&own);
+        if latest != Some(param) || factor == Int::ZERO {
+            continue;
+        }
+        let rest = fact.affine.add_scaled(&-factor.clone(), &Affine::atom(own.clone()));
+        let (op, bound) = match (fact.relation, factor > Int::ZERO) {
+            (Relation::Zero, true) => (CompareOp::Eq, (-rest).floor_div(&factor)),
+            (Relation::Zero, false) => (CompareOp::Eq, rest.floor_div(&-factor)),
+            (Relation::NonNegative, true) => (CompareOp::Ge, (-rest).shift(&factor - Int::ONE).floor_div(&factor)),
+            (Relation::NonNegative, false) => (CompareOp::Le, rest.floor_div(&-factor)),
+        };
+        let default = op == CompareOp::Ge && bound == Affine::constant(0);
+        bounds.push((default, (op, affine_ast(program, &[], &bound))));
+    }
+    let other_lower = bounds.iter().any(|(default, (op, _))| !default && *op == CompareOp::Ge);
+    let kept = bounds.into_iter().filter(|(default, _)| !default || other_lower).map(|(_, b)| b).collect();
+    ast::ParamDeclaration { name: name(&program.params[param.0 as usize].name), bounds: kept }
+}
+
+fn output_statement(program: &Program, inline: bool) -> Option<Statement> {
+    let used = program.used_tensors();
+    let defined = program.definitions.iter().map(|d| d.tensor);
+    let unused = defined.filter(|t| program[*t].kind == TensorKind::Defined && !used.contains(t));
+    let default: Vec<TensorId> = unused.collect();
+    let same_order = {
+        let order = program.definitions.iter().map(|d| d.tensor).filter(|t| program.outputs.contains(t));
+        order.eq(program.outputs.iter().copied())
+    };
+    if default == program.outputs || inline && same_order {
+        return None;
+    }
+    let names = program.outputs.iter().map(|&t| name(&program[t].name)).collect();
+    Some(statement(StatementKind::Output(names)))
+}
+
+fn define(program: &Program, definition: &Definition, inline: bool) -> Result<ast::Definition, Diagnostic> {
+    let mut printer = Printer { program, inline, variables: Vec::new(), uses: Vec::new(), printed: 0 };
+    let map: Vec<Affine> =
+        (0..definition.rank).map(|i| printer.variable(&definition.indices[i].name)).collect();
+    let body = printer.reduction(definition, map)?;
+    let binders = (0..definition.rank).map(|i| {
+        let range = &definition.indices[i].range;
+        let written = (!printer.is_told(i, range)).then(|| printer.range(range));
+        Binder { name: name(&printer.variables[i]), range: written }
+    });
+    Ok(ast::Definition { name: name(&program[definition.tensor].name), indices: binders.collect(), body })
+}
+
+/// Prints one definition. Every index that is introduced is a variable with a number and a name.
+struct Printer<'a> {
+    program: &'a Program,
+    inline: bool,
+    variables: Vec<String>,
+    /// The extents of the dimensions that a variable is the bare subscript of.
+    uses: Vec<Vec<Affine>>,
+    printed: usize,
+}
+
+impl Printer<'_> {
+    fn variable(&mut self, name: &str) -> Affine {
+        self.variables.push(name.to_string());
+        self.uses.push(Vec::new());
+        Affine::index(self.variables.len() - 1)
+    }
+
+    /// The value of a definition whose outputs are `map` (in variables).
+    fn reduction(&mut self, definition: &Definition, mut map: Vec<Affine>) -> Result<ast::Expr, Diagnostic> {
+        let Some(op) = definition.reduction else { return self.expr(definition.body, &map) };
+        let first = self.variables.len();
+        let mut taken: HashSet<String> = self.program.tensors.iter().map(|t| t.name.clone()).collect();
+        taken.extend(self.program.params.iter().map(|p| p.name.clone()));
+        for affine in &map {
+            affine.visit_indices(&mut |v| {
+                taken.insert(self.variables[v].clone());
+            });
+        }
+        for index in &definition.indices[definition.rank..] {
+            let free = fresh(&index.name, &mut taken);
+            map.push(self.variable(&free));
+        }
+        let body = self.expr(definition.body, &map)?;
+        let mut items = Vec::new();
+        for (offset, index) in definition.indices[definition.rank..].iter().enumerate() {
+            let range = index.range.map(|bound| bound.with_indices(&map));
+            let written = (!self.is_told(first + offset, &range)).then(|| self.range(&range));
+            items.push(ReduceItem::Binder(Binder { name: name(&self.variables[first + offset]), range: written }));
+        }
+        for condition in &definition.conditions {
+            let condition = condition.with_indices(&map);
+            items.push(ReduceItem::Condition(constraint_ast(self.program, &self.variables, &condition, false)));
+        }
+        Ok(node(ExprKind::Reduce { op, items, body: Box::new(body) }))
+    }
+
+    /// Whether the bare uses of a variable tell this range.
+    fn is_told(&self, variable: usize, range: &Range) -> bool {
+        let uses = &self.uses[variable];
+        !uses.is_empty() && uses.iter().all(|extent| Range::extent(extent.clone()) == *range)
+    }
+
+    fn range(&self, range: &Range) -> ast::Range {
+        let low: Vec<ast::Expr> = range.low.iter().map(|b| self.affine(b)).collect();
+        let ends: Vec<Affine> = range.high.iter().map(|h| h.shift(1)).collect();
+        let whole = |bounds: &[Affine]| bounds.iter().filter(|b| *b.offset() == Int::ZERO && b.as_constant().is_none()).count();
+        let constant = range.high.len() == 1 && range.high[0].as_constant().is_some();
+        let inclusive = !constant && whole(&ends) < whole(&range.high) || range.high.len() > 1 && whole(&ends) < range.high.len();
+        let high = if inclusive { &range.high } else { &ends };
+        let high: Vec<ast::Expr> = high.iter().map(|b| self.affine(b)).collect();
+        ast::Range { low: one_or_call("max", low), high: one_or_call("min", high), inclusive }
+    }
+
+    fn affine(&self, affine: &Affine) -> ast::Expr {
+        affine_ast(self.program, &self.variables, affine)
+    }
+
+    fn expr(&mut self, id: ExprId, map: &[Affine]) -> Result<ast::Expr, Diagnostic> {
+        self.printed += 1;
+        if self.printed > MAX_PRINTED {
+            let message = format!("the expression would have more than {MAX_PRINTED} parts when written out");
+            return Err(Diagnostic::error("too-large", message).hint("leave out --inline"));
+        }
+        let program = self.program;
+        Ok(match &program.exprs[id] {
+            Expr::Constant(number) => number_ast(number.value()),
+            Expr::Index(affine) => self.affine(&affine.with_indices(map)),
+            Expr::Access(tensor, subscripts) => {
+                let subscripts: Vec<Affine> = subscripts.iter().map(|s| s.with_indices(map)).collect();
+                self.access(*tensor, subscripts)?
+            }
+            Expr::Unary(UnaryOp::Neg, a) => node(ExprKind::Negate(Box::new(self.expr(*a, map)?))),
+            Expr::Unary(op, a) => call(op.name(), vec![self.expr(*a, map)?]),
+            Expr::Binary(op, a, b) => {
+                let (a, b) = (self.expr(*a, map)?, self.expr(*b, map)?);
+                match infix(*op) {
+                    Some(op) => binary(op, a, b),
+                    None => {
+                        let (name, _) = BinaryOp::FUNCTIONS.iter().find(|(_, o)| o == op).expect("a function");
+                        call(name, vec![a, b])
+                    }
+                }
+            }
+            Expr::Select(c, a, b) => node(ExprKind::If {
+                condition: Box::new(self.condition(*c, map)?),
+                then: Box::new(self.expr(*a, map)?),
+                otherwise: Box::new(self.expr(*b, map)?),
+            }),
+        })
+    }
+
+    fn access(&mut self, tensor: TensorId, subscripts: Vec<Affine>) -> Result<ast::Expr, Diagnostic> {
+        let program = self.program;
+        let written_out = match program[tensor].kind {
+            TensorKind::Nested => true,
+            TensorKind::Defined => self.inline,
+            TensorKind::Input => false,
+        };
+        if written_out {
+            let definition = program.definition_of(tensor).expect("a defined tensor has a definition");
+            return self.reduction(definition, subscripts);
+        }
+        for (subscript, extent) in subscripts.iter().zip(&program[tensor].extents) {
+            if let Some(variable) = subscript.as_index() {
+                self.uses[variable].push(extent.clone());
+            }
+        }
+        let text = &program[tensor].name;
+        if subscripts.is_empty() {
+            return Ok(node(ExprKind::Name(text.clone())));
+        }
+        let subscripts = subscripts.iter().map(|s| self.affine(s)).collect();
+        Ok(node(ExprKind::Access { name: name(text), subscripts }))
+    }
+
+    fn condition(&mut self, id: CondId, map: &[Affine]) -> Result<ast::Expr, Diagnostic> {
+        let program = self.program;
+        Ok(match &program.exprs[id] {
+            Cond::Index(constraint) => {
+                constraint_ast(program, &self.variables, &constraint.with_indices(map), false)
+            }
+            Cond::Compare(op, a, b) => {
+                let op = match op {
+                    Comparison::Lt => CompareOp::Lt,
+                    Comparison::Le => CompareOp::Le,
+                    Comparison::Eq => CompareOp::Eq,
+                };
+                compare(op, self.expr(*a, map)?, self.expr(*b, map)?)
+            }
+            Cond::Not(a) => match &program.exprs[*a] {
+                Cond::Index(constraint) if constraint.relation == Relation::Zero => {
+                    constraint_ast(program, &self.variables, &constraint.with_indices(map), true)
+                }
+                Cond::Compare(Comparison::Eq, a, b) => compare(CompareOp::Ne, self.expr(*a, map)?, self.expr(*b, map)?),
+                _ => node(ExprKind::Not(Box::new(self.condition(*a, map)?))),
+            },
+            Cond::And(a, b) => binary(ast::BinaryOp::And, self.condition(*a, map)?, self.condition(*b, map)?),
+            Cond::Or(a, b) => binary(ast::BinaryOp::Or, self.condition(*a, map)?, self.condition(*b, map)?),
+        })
+    }
+}
+
+/// The name itself or the next free of `name_1`, `name_2`, …, which is then taken.
+pub fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
+    let mut candidate = name.to_string();
+    let mut number = 0;
+    while !taken.insert(candidate.clone()) {
+        number += 1;
+        candidate = format!("{name}_{number}");
+    }
+    candidate
+}
+
+fn infix(op: BinaryOp) -> Option<ast::BinaryOp> {
+    match op {
+        BinaryOp::Add => Some(ast::BinaryOp::Add),
+        BinaryOp::Sub => Some(ast::BinaryOp::Subtract),
+        BinaryOp::Mul => Some(ast::BinaryOp::Multiply),
+        BinaryOp::Div => Some(ast::BinaryOp::Divide),
+        BinaryOp::Pow => Some(ast::BinaryOp::Power),
+        BinaryOp::Min | BinaryOp::Max | BinaryOp::Atan2 | BinaryOp::Hypot => None,
+    }
+}
+
+fn binary(op: ast::BinaryOp, left: ast::Expr, right: ast::Expr) -> ast::Expr {
+    node(ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) })
+}
+
+fn call(function: &str, arguments: Vec<ast::Expr>) -> ast::Expr {
+    node(ExprKind::Call { function: name(function), arguments })
+}
+
+fn one_or_call(function: &str, mut arguments: Vec<ast::Expr>) -> ast::Expr {
+    if arguments.len() == 1 { arguments.remove(0) } else { call(function, arguments) }
+}
+
+fn compare(op: CompareOp, left: ast::Expr, right: ast::Expr) -> ast::Expr {
+    node(ExprKind::Compare { first: Box::new(left), rest: vec![(op, right)] })
+}
+
+fn number_ast(value: f64) -> ast::Expr {
+    if value.is_sign_negative() && !value.is_nan() {
+        return node(ExprKind::Negate(Box::new(number_ast(-value))));
+    }
+    if value == std::f64::consts::PI {
+        return node(ExprKind::Pi);
+    }
+    if value.is_infinite() {
+        return node(ExprKind::Inf);
+    }
+    if value.fract() == 0.0 && value < 1e15 {
+        return node(ExprKind::Integer(Int::from(value as i64)));
+    }
+    node(ExprKind::Real(value))
+}
+
+fn integer_ast(value: &Int) -> ast::Expr {
+    if *value < Int::ZERO {
+        return node(ExprKind::Negate(Box::new(integer_ast(&-value.clone()))));
+    }
+    node(ExprKind::Integer(value.clone()))
+}
+
+/// A sum with a positive term first where there is one; `e - c*(e // c)` is written `e % c`.
+fn affine_ast(program: &Program, names: &[String], affine: &Affine) -> ast::Expr {
+    let mut parts: Vec<(Int, ast::Expr)> = Vec::new();
+    let mut rest = affine.clone();
+    while let Some((factor, inner, c)) = find_remainder(&rest) {
+        rest = rest.add_scaled(&-factor.clone(), &inner.remainder(&c));
+        let remainder = binary(ast::BinaryOp::Remainder, affine_ast(program, names, &inner), integer_ast(&c));
+        parts.push((factor, remainder));
+    }
+    let own = rest.terms().iter().map(|(atom, factor)| (factor.clone(), atom_ast(program, names, atom)));
+    let mut parts: Vec<(Int, ast::Expr)> = own.chain(parts).collect();
+    parts.sort_by_key(|(factor, _)| *factor < Int::ZERO);
+    // Negative terms keep their order but stand after a positive constant if nothing else is positive.
+    let positive = parts.iter().filter(|(factor, _)| *factor > Int::ZERO).count();
+    let constant = rest.offset().clone();
+    let mut sum: Option<ast::Expr> = None;
+    let mut constant_done = constant == Int::ZERO;
+    if positive == 0 && constant > Int::ZERO {
+        sum = Some(integer_ast(&constant));
+        constant_done = true;
+    }
+    for (factor, part) in parts {
+        let magnitude = if factor < Int::ZERO { -factor.clone() } else { factor.clone() };
+        let term = match magnitude == Int::ONE {
+            true => part,
+            false => binary(ast::BinaryOp::Multiply, integer_ast(&magnitude), part),
+        };
+        sum = Some(match (sum, factor < Int::ZERO) {
+            (None, false) => term,
+            (None, true) => node(ExprKind::Negate(Box::new(term))),
+            (Some(sum), false) => binary(ast::BinaryOp::Add, sum, term),
+            (Some(sum), true) => binary(ast::BinaryOp::Subtract, sum, term),
+        });
+    }
+    match (sum, constant_done) {
+        (None, _) => integer_ast(&constant),
+        (Some(sum), true) => sum,
+        (Some(sum), false) if constant < Int::ZERO => {
+            binary(ast::BinaryOp::Subtract, sum, integer_ast(&-constant))
+        }
+        (Some(sum), false) => binary(ast::BinaryOp::Add, sum, integer_ast(&constant)),
+    }
+}
+
+/// `(m, e, c)` such that taking `m * (e % c)` out leaves fewer terms.
+fn find_remainder(affine: &Affine) -> Option<(Int, Affine, Int)> {
+    affine.terms().iter().find_map(|(atom, factor)| match atom {
+        Atom::Floor(inner, c) if factor % c == Int::ZERO => {
+            let multiple = -(factor / c);
+            let rest = affine.add_scaled(&-multiple.clone(), &inner.remainder(c));
+            (rest.terms().len() < affine.terms().len()).then(|| (multiple, (**inner).clone(), c.clone()))
+        }
+        Atom::Floor(..) | Atom::Index(_) | Atom::Param(_) => None,
+    })
+}
+
+fn atom_ast(program: &Program, names: &[String], atom: &Atom) -> ast::Expr {
+    match atom {
+        Atom::Index(i) => {
+            let fallback = || format!("i{i}");
+            node(ExprKind::Name(names.get(*i as usize).cloned().unwrap_or_else(fallback)))
+        }
+        Atom::Param(ParamId(p)) => {
+            let parts = |parts: &[Affine]| parts.iter().map(|a| affine_ast(program, names, a)).collect::<Vec<_>>();
+            match &program.params[*p as usize].kind {
+                ParamKind::Free => node(ExprKind::Name(program.params[*p as usize].name.clone())),
+                ParamKind::Fixed(value) => integer_ast(value),
+                ParamKind::Smallest(of) => call("min", parts(of)),
+                ParamKind::Largest(of) => call("max", parts(of)),
+            }
+        }
+        Atom::Floor(inner, c) => {
+            binary(ast::BinaryOp::FloorDivide, affine_ast(program, names, inner), integer_ast(c))
+        }
+    }
+}
+
+/// `e >= 0` with negative terms moved over: `i < N`, `i + k >= 2`, `i == j`, `i % 2 == 0`.
+fn constraint_ast(program: &Program, names: &[String], constraint: &Constraint, negated: bool) -> ast::Expr {
+    let mut left = Affine::default();
+    let mut right = Affine::default();
+    let mut rest = constraint.affine.clone();
+    while let Some((factor, inner, c)) = find_remainder(&rest) {
+        let part = inner.remainder(&c).scale(&factor);
+        rest = rest - part.clone();
+        match factor > Int::ZERO {
+            true => left = left + part,
+            false => right = right - part,
+        }
+    }
+    for (atom, factor) in rest.terms() {
+        let part = Affine::atom(atom.clone());
+        match *factor > Int::ZERO {
+            true => left = left.add_scaled(factor, &part),
+            false => right = right.add_scaled(&-factor.clone(), &part),
+        }
+    }
+    let constant = rest.offset().clone();
+    let affine = |a: &Affine| affine_ast(program, names, a);
+    if constraint.relation == Relation::Zero {
+        let op = if negated { CompareOp::Ne } else { CompareOp::Eq };
+        let (left, right) = if left.terms().is_empty() { (right, left.shift(constant)) } else { (left, right.shift(-constant)) };
+        return compare(op, affine(&left), affine(&right));
+    }
+    // left + constant >= right
+    let index_left = left.uses_indices() || !right.uses_indices() && !left.terms().is_empty();
+    match (index_left, constant == Int::NEG_ONE && !left.terms().is_empty() && !right.terms().is_empty()) {
+        (true, true) => compare(CompareOp::Gt, affine(&left), affine(&right)),
+        (true, false) => compare(CompareOp::Ge, affine(&left), affine(&right.shift(-constant))),
+        (false, true) => compare(CompareOp::Lt, affine(&right), affine(&left)),
+        (false, false) => compare(CompareOp::Le, affine(&right), affine(&left.shift(constant))),
+    }
+}

@@ -1,0 +1,332 @@
+//! Integer-affine index expressions: `2*i + 3*(k // 2) - N + 1`.
+//!
+//! A sum of atoms with integer coefficients and a constant, in one canonical form, so that equal
+//! expressions are equal values. An atom is an index of the definition at hand, a param, or
+//! `⌊e / c⌋`; `e % c` is `e - c*⌊e / c⌋`. Coefficients grow as they need to and never wrap.
+
+use gradix_int::Int;
+use std::fmt;
+use std::ops::{Add, Neg, Sub};
+use std::sync::Arc;
+
+/// A param of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ParamId(pub u32);
+
+/// What an index expression is a sum of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Atom {
+    /// An index, by its position in its definition (outputs first, then reduction indices).
+    Index(u32),
+    /// A size.
+    Param(ParamId),
+    /// `⌊e / c⌋` with `c >= 2`.
+    Floor(Arc<Affine>, Int),
+}
+
+/// `Σ coefficient · atom + constant`; terms sorted by atom, no zero coefficient.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Affine {
+    terms: Vec<(Atom, Int)>,
+    constant: Int,
+}
+
+impl Affine {
+    /// A number.
+    pub fn constant(value: impl Into<Int>) -> Self {
+        Affine { terms: Vec::new(), constant: value.into() }
+    }
+
+    /// An atom alone.
+    pub fn atom(atom: Atom) -> Self {
+        Affine { terms: vec![(atom, Int::ONE)], constant: Int::ZERO }
+    }
+
+    /// An index alone.
+    pub fn index(position: usize) -> Self {
+        Affine::atom(Atom::Index(position as u32))
+    }
+
+    /// A param alone.
+    pub fn param(param: ParamId) -> Self {
+        Affine::atom(Atom::Param(param))
+    }
+
+    /// The terms, sorted by atom.
+    pub fn terms(&self) -> &[(Atom, Int)] {
+        &self.terms
+    }
+
+    /// The number beside the terms.
+    pub fn offset(&self) -> &Int {
+        &self.constant
+    }
+
+    /// The coefficient of an atom, zero if it is absent.
+    pub fn coefficient(&self, atom: &Atom) -> Int {
+        self.terms.iter().find(|(a, _)| a == atom).map_or(Int::ZERO, |(_, c)| c.clone())
+    }
+
+    /// The value, if there is no atom.
+    pub fn as_constant(&self) -> Option<&Int> {
+        self.terms.is_empty().then_some(&self.constant)
+    }
+
+    /// The position of the index, if it is just that.
+    pub fn as_index(&self) -> Option<usize> {
+        match self.terms.as_slice() {
+            [(Atom::Index(i), c)] if *c == Int::ONE && self.constant == Int::ZERO => Some(*i as usize),
+            _ => None,
+        }
+    }
+
+    /// `factor * self`
+    pub fn scale(&self, factor: &Int) -> Self {
+        if *factor == Int::ZERO {
+            return Affine::default();
+        }
+        Affine {
+            terms: self.terms.iter().map(|(a, c)| (a.clone(), c * factor)).collect(),
+            constant: &self.constant * factor,
+        }
+    }
+
+    /// `self + offset`
+    pub fn shift(&self, offset: impl Into<Int>) -> Self {
+        Affine { terms: self.terms.clone(), constant: &self.constant + offset.into() }
+    }
+
+    /// `self + factor * other`
+    pub fn add_scaled(&self, factor: &Int, other: &Affine) -> Self {
+        let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        let (mut left, mut right) = (self.terms.iter().peekable(), other.terms.iter().peekable());
+        loop {
+            match (left.peek(), right.peek()) {
+                (Some((a, c)), Some((b, d))) if a == b => {
+                    let sum = c + factor * d;
+                    if sum != Int::ZERO {
+                        terms.push((a.clone(), sum));
+                    }
+                    left.next();
+                    right.next();
+                }
+                (Some((a, c)), Some((b, _))) if a < b => {
+                    terms.push((a.clone(), c.clone()));
+                    left.next();
+                }
+                (Some((a, c)), None) => {
+                    terms.push((a.clone(), c.clone()));
+                    left.next();
+                }
+                (_, Some((b, d))) => {
+                    if *factor != Int::ZERO {
+                        terms.push((b.clone(), factor * d));
+                    }
+                    right.next();
+                }
+                (None, None) => break,
+            }
+        }
+        Affine { terms, constant: &self.constant + factor * &other.constant }
+    }
+
+    /// `⌊self / divisor⌋` for a positive divisor, in canonical form: what divides evenly comes out.
+    pub fn floor_div(&self, divisor: &Int) -> Self {
+        if *divisor == Int::ONE {
+            return self.clone();
+        }
+        let (mut outside, mut inside) = (Affine::default(), Affine::default());
+        for (atom, coefficient) in &self.terms {
+            let part = Affine::atom(atom.clone());
+            let quotient = div_floor(coefficient, divisor);
+            let remainder = coefficient - &quotient * divisor;
+            match remainder == Int::ZERO {
+                true => outside = outside.add_scaled(&quotient, &part),
+                false => inside = inside.add_scaled(coefficient, &part),
+            }
+        }
+        let whole = div_floor(&self.constant, divisor);
+        inside.constant = &self.constant - &whole * divisor;
+        outside.constant = whole;
+        if inside.terms.is_empty() {
+            return outside;
+        }
+        let common = inside.terms.iter().fold(divisor.clone(), |g, (_, c)| gcd(&g, c));
+        let reduced = Affine {
+            terms: inside.terms.iter().map(|(a, c)| (a.clone(), c / &common)).collect(),
+            constant: div_floor(&inside.constant, &common),
+        };
+        let divisor = divisor / &common;
+        if divisor == Int::ONE {
+            return outside + reduced;
+        }
+        if let [(Atom::Floor(inner, c), one)] = reduced.terms.as_slice()
+            && *one == Int::ONE
+        {
+            let merged = inner.add_scaled(&Int::ONE, &Affine::constant(c * &reduced.constant));
+            return outside + merged.floor_div(&(c * divisor));
+        }
+        outside + Affine::atom(Atom::Floor(Arc::new(reduced), divisor))
+    }
+
+    /// `self % divisor`, between 0 and `divisor - 1`.
+    pub fn remainder(&self, divisor: &Int) -> Self {
+        self.add_scaled(&-divisor.clone(), &self.floor_div(divisor))
+    }
+
+    /// Replaces every index and param by what `replace` gives for it, also inside `⌊e / c⌋`.
+    pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<Affine>) -> Self {
+        let mut result = Affine::constant(self.constant.clone());
+        for (atom, coefficient) in &self.terms {
+            let value = match (replace(atom), atom) {
+                (Some(value), _) => value,
+                (None, Atom::Floor(inner, c)) => inner.substitute(replace).floor_div(c),
+                (None, atom) => Affine::atom(atom.clone()),
+            };
+            result = result.add_scaled(coefficient, &value);
+        }
+        result
+    }
+
+    /// Replaces the indices: position `p` becomes `map[p]`.
+    pub fn with_indices(&self, map: &[Affine]) -> Self {
+        self.substitute(&mut |atom| match atom {
+            Atom::Index(i) => Some(map[*i as usize].clone()),
+            Atom::Param(_) | Atom::Floor(..) => None,
+        })
+    }
+
+    /// Calls `visit` for every atom, those inside `⌊e / c⌋` included.
+    pub fn visit_atoms(&self, visit: &mut dyn FnMut(&Atom)) {
+        for (atom, _) in &self.terms {
+            visit(atom);
+            if let Atom::Floor(inner, _) = atom {
+                inner.visit_atoms(visit);
+            }
+        }
+    }
+
+    /// Calls `visit` for every index.
+    pub fn visit_indices(&self, visit: &mut dyn FnMut(usize)) {
+        self.visit_atoms(&mut |atom| {
+            if let Atom::Index(i) = atom {
+                visit(*i as usize);
+            }
+        });
+    }
+
+    /// Whether an index occurs.
+    pub fn uses_index(&self, position: usize) -> bool {
+        let mut found = false;
+        self.visit_indices(&mut |i| found |= i == position);
+        found
+    }
+
+    /// Whether any index occurs.
+    pub fn uses_indices(&self) -> bool {
+        let mut found = false;
+        self.visit_indices(&mut |_| found = true);
+        found
+    }
+
+    /// The value, given the values of indices and params.
+    pub fn evaluate(&self, value: &dyn Fn(&Atom) -> Int) -> Int {
+        self.terms.iter().fold(self.constant.clone(), |sum, (atom, coefficient)| {
+            sum + coefficient
+                * match atom {
+                    Atom::Floor(inner, c) => div_floor(&inner.evaluate(value), c),
+                    atom => value(atom),
+                }
+        })
+    }
+}
+
+/// The greatest common divisor, not negative.
+pub fn gcd(a: &Int, b: &Int) -> Int {
+    let (mut a, mut b) = (a.clone(), b.clone());
+    while b != Int::ZERO {
+        (a, b) = (b.clone(), a % b);
+    }
+    if a < Int::ZERO { -a } else { a }
+}
+
+/// `⌊a / b⌋` for positive `b`.
+pub fn div_floor(a: &Int, b: &Int) -> Int {
+    let quotient = a / b;
+    if &quotient * b > *a { quotient - Int::ONE } else { quotient }
+}
+
+impl Add for Affine {
+    type Output = Affine;
+    fn add(self, other: Affine) -> Affine {
+        self.add_scaled(&Int::ONE, &other)
+    }
+}
+
+impl Sub for Affine {
+    type Output = Affine;
+    fn sub(self, other: Affine) -> Affine {
+        self.add_scaled(&Int::NEG_ONE, &other)
+    }
+}
+
+impl Neg for Affine {
+    type Output = Affine;
+    fn neg(self) -> Affine {
+        self.scale(&Int::NEG_ONE)
+    }
+}
+
+impl fmt::Display for Affine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (atom, coefficient) in &self.terms {
+            match atom {
+                Atom::Index(i) => write!(f, "{coefficient}*i{i} + ")?,
+                Atom::Param(ParamId(p)) => write!(f, "{coefficient}*p{p} + ")?,
+                Atom::Floor(inner, c) => write!(f, "{coefficient}*(({inner}) // {c}) + ")?,
+            }
+        }
+        write!(f, "{}", self.constant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn i() -> Affine {
+        Affine::index(0)
+    }
+
+    #[test]
+    fn what_divides_evenly_comes_out_of_a_floor() {
+        let two = Int::from(2);
+        assert_eq!(i().scale(&two).shift(1).floor_div(&two), i());
+        assert_eq!(i().shift(3).floor_div(&two), i().shift(1).floor_div(&two).shift(1));
+        assert_eq!(i().scale(&two).shift(3).floor_div(&Int::from(4)), i().shift(1).floor_div(&two));
+    }
+
+    #[test]
+    fn nested_floors_merge() {
+        let nested = i().floor_div(&Int::from(2)).shift(1).floor_div(&Int::from(3));
+        assert_eq!(nested, i().shift(2).floor_div(&Int::from(6)));
+    }
+
+    #[test]
+    fn floors_and_remainders_evaluate_like_integers() {
+        for value in -20..20i64 {
+            for divisor in 2..6i64 {
+                for (scale, offset) in [(1, 0), (-1, 2), (2, 1), (3, -4), (6, 5), (-4, 3)] {
+                    let e = i().scale(&Int::from(scale)).shift(offset);
+                    let at = |a: &Affine| a.evaluate(&|_| Int::from(value));
+                    let plain = scale * value + offset;
+                    assert_eq!(at(&e.floor_div(&Int::from(divisor))), Int::from(plain.div_euclid(divisor)));
+                    assert_eq!(at(&e.remainder(&Int::from(divisor))), Int::from(plain.rem_euclid(divisor)));
+                    let twice = e.floor_div(&Int::from(divisor)).shift(offset).floor_div(&Int::from(3));
+                    let plain = (plain.div_euclid(divisor) + offset).div_euclid(3);
+                    assert_eq!(at(&twice), Int::from(plain));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Conditions on indices and sizes: `e >= 0` or `e == 0` with an affine `e`.
+
+use super::affine::{Affine, Atom, div_floor, gcd};
+use gradix_int::Int;
+
+/// How the expression compares with zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Relation {
+    /// `>= 0`
+    NonNegative,
+    /// `== 0`
+    Zero,
+}
+
+/// One affine condition, in canonical form: divided by the common divisor of its coefficients,
+/// an equation with its first coefficient positive, an inequality freed of `⌊e / c⌋` where that is exact.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Constraint {
+    /// What is compared with zero.
+    pub affine: Affine,
+    /// How.
+    pub relation: Relation,
+}
+
+impl Constraint {
+    /// `affine >= 0`
+    pub fn non_negative(affine: Affine) -> Self {
+        let affine = without_unit_floors(affine);
+        let common = affine.terms().iter().fold(Int::ZERO, |g, (_, c)| gcd(&g, c));
+        let affine = if common > Int::ONE { exact_quotient(&affine, &common) } else { affine };
+        let affine = match affine.as_constant() {
+            Some(c) if *c >= Int::ZERO => Affine::constant(0),
+            Some(_) => Affine::constant(-1),
+            None => affine,
+        };
+        Constraint { affine, relation: Relation::NonNegative }
+    }
+
+    /// `affine == 0`
+    pub fn zero(affine: Affine) -> Self {
+        let common = affine.terms().iter().fold(Int::ZERO, |g, (_, c)| gcd(&g, c));
+        let negative = affine.terms().first().is_some_and(|(_, c)| *c < Int::ZERO);
+        let divides = common != Int::ZERO && affine.offset() % &common == Int::ZERO;
+        let affine = match (common > Int::ONE && divides, affine.as_constant()) {
+            (true, _) => exact_quotient(&affine, &common),
+            (false, Some(c)) if *c != Int::ZERO => Affine::constant(1),
+            (false, _) => affine,
+        };
+        Constraint { affine: if negative { -affine } else { affine }, relation: Relation::Zero }
+    }
+
+    /// `low <= high`
+    pub fn at_most(low: Affine, high: Affine) -> Self {
+        Constraint::non_negative(high - low)
+    }
+
+    /// `left == right`
+    pub fn equal(left: Affine, right: Affine) -> Self {
+        Constraint::zero(left - right)
+    }
+
+    /// Whether it holds whatever the indices are (`Some(true)`), never (`Some(false)`), or depends.
+    pub fn decided(&self) -> Option<bool> {
+        self.affine.as_constant().map(|c| match self.relation {
+            Relation::NonNegative => *c >= Int::ZERO,
+            Relation::Zero => *c == Int::ZERO,
+        })
+    }
+
+    /// Constraints that are disjoint and together say the opposite.
+    pub fn negated(&self) -> Vec<Constraint> {
+        let below = Constraint::non_negative(-self.affine.clone().shift(1));
+        match self.relation {
+            Relation::NonNegative => vec![below],
+            Relation::Zero => vec![below, Constraint::non_negative(self.affine.shift(-1))],
+        }
+    }
+
+    /// The same with the indices replaced: position `p` becomes `map[p]`.
+    pub fn with_indices(&self, map: &[Affine]) -> Self {
+        self.rebuilt(self.affine.with_indices(map))
+    }
+
+    /// The same relation of another expression, in canonical form.
+    pub fn rebuilt(&self, affine: Affine) -> Self {
+        match self.relation {
+            Relation::NonNegative => Constraint::non_negative(affine),
+            Relation::Zero => Constraint::zero(affine),
+        }
+    }
+
+    /// Whether it holds for these values.
+    pub fn holds(&self, value: &dyn Fn(&Atom) -> Int) -> bool {
+        let number = self.affine.evaluate(value);
+        match self.relation {
+            Relation::NonNegative => number >= Int::ZERO,
+            Relation::Zero => number == Int::ZERO,
+        }
+    }
+}
+
+fn exact_quotient(affine: &Affine, divisor: &Int) -> Affine {
+    let constant = div_floor(affine.offset(), divisor);
+    affine.terms().iter().fold(Affine::constant(constant), |sum, (atom, c)| {
+        sum.add_scaled(&(c / divisor), &Affine::atom(atom.clone()))
+    })
+}
+
+/// `⌊e/c⌋ + r >= 0` is `e + c*r >= 0`, and `r - ⌊e/c⌋ >= 0` is `c*r + c - 1 - e >= 0`: both are exact.
+fn without_unit_floors(affine: Affine) -> Affine {
+    let unit = affine.terms().iter().find_map(|(atom, coefficient)| match atom {
+        Atom::Floor(inner, c) if *coefficient == Int::ONE || *coefficient == Int::NEG_ONE => {
+            Some((atom.clone(), coefficient.clone(), inner.clone(), c.clone()))
+        }
+        _ => None,
+    });
+    let Some((atom, coefficient, inner, c)) = unit else { return affine };
+    let rest = affine.add_scaled(&-coefficient.clone(), &Affine::atom(atom)).scale(&c);
+    let slack = if coefficient == Int::ONE { Int::ZERO } else { c - Int::ONE };
+    without_unit_floors(rest.add_scaled(&coefficient, &inner).shift(slack))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_with_unit_coefficient_leaves_an_inequality_without_changing_it() {
+        for (sign, offset) in [(1, -2), (-1, 2), (1, 3), (-1, 0)] {
+            let floor = Affine::index(0).scale(&Int::from(3)).shift(1).floor_div(&Int::from(2));
+            let affine = floor.scale(&Int::from(sign)) + Affine::index(1) + Affine::constant(offset);
+            let constraint = Constraint::non_negative(affine.clone());
+            assert!(constraint.affine.terms().iter().all(|(a, _)| !matches!(a, Atom::Floor(..))));
+            for (i, j) in (-6..6).flat_map(|i| (-6..6).map(move |j| (i, j))) {
+                let value = |atom: &Atom| Int::from(if *atom == Atom::Index(0) { i } else { j });
+                assert_eq!(constraint.holds(&value), affine.evaluate(&value) >= Int::ZERO);
+            }
+        }
+    }
+
+    #[test]
+    fn negation_covers_exactly_the_rest() {
+        let e = Affine::index(0).scale(&Int::from(2)).shift(-3);
+        for constraint in [Constraint::non_negative(e.clone()), Constraint::zero(e.shift(1))] {
+            for i in -9..9i64 {
+                let value = |_: &Atom| Int::from(i);
+                let opposite = constraint.negated().iter().filter(|c| c.holds(&value)).count();
+                assert_eq!(opposite, usize::from(!constraint.holds(&value)));
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Pointwise scalar expressions: a hash-consed graph, so that equal expressions share an id.
+//!
+//! ```text
+//! e ::= number | index expression | tensor[affine, …] | op(e) | op(e, e) | if c then e else e
+//! c ::= affine >= 0 | affine == 0 | e < e | e <= e | e == e | not c | c and c | c or c
+//! ```
+//!
+//! Operands are always older than the node that uses them: ids are a topological order.
+
+use super::TensorId;
+use super::affine::Affine;
+use super::constraint::Constraint;
+use super::op::{BinaryOp, Comparison, UnaryOp};
+use std::collections::HashMap;
+
+/// A value in the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExprId(pub u32);
+
+/// A condition in the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CondId(pub u32);
+
+/// A number that can be a key: compared by its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Number(u64);
+
+impl Number {
+    /// From a float.
+    pub fn new(value: f64) -> Self {
+        Number(value.to_bits())
+    }
+
+    /// The float.
+    pub fn value(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+/// One node. Operands are ids.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Expr {
+    /// A number.
+    Constant(Number),
+    /// The number of an index expression.
+    Index(Affine),
+    /// An element of a tensor.
+    Access(TensorId, Vec<Affine>),
+    /// An operation on one value.
+    Unary(UnaryOp, ExprId),
+    /// An operation on two values.
+    Binary(BinaryOp, ExprId, ExprId),
+    /// `if c then a else b`; the branch that is not taken is not evaluated.
+    Select(CondId, ExprId, ExprId),
+}
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Cond {
+    /// Decided by the indices alone.
+    Index(Constraint),
+    /// Decided by values.
+    Compare(Comparison, ExprId, ExprId),
+    /// The opposite.
+    Not(CondId),
+    /// Both, from left to right.
+    And(CondId, CondId),
+    /// Either, from left to right.
+    Or(CondId, CondId),
+}
+
+/// The graph of all expressions of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Exprs {
+    nodes: Vec<Expr>,
+    conditions: Vec<Cond>,
+    node_ids: HashMap<Expr, ExprId>,
+    condition_ids: HashMap<Cond, CondId>,
+}
+
+impl PartialEq for Exprs {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes && self.conditions == other.conditions
+    }
+}
+
+impl std::ops::Index<ExprId> for Exprs {
+    type Output = Expr;
+    fn index(&self, id: ExprId) -> &Expr {
+        &self.nodes[id.0 as usize]
+    }
+}
+
+impl std::ops::Index<CondId> for Exprs {
+    type Output = Cond;
+    fn index(&self, id: CondId) -> &Cond {
+        &self.conditions[id.0 as usize]
+    }
+}
+
+impl Exprs {
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The id of an expression, new or known.
+    pub fn add(&mut self, expr: Expr) -> ExprId {
+        if let Some(&id) = self.node_ids.get(&expr) {
+            return id;
+        }
+        let id = ExprId(self.nodes.len() as u32);
+        self.nodes.push(expr.clone());
+        self.node_ids.insert(expr, id);
+        id
+    }
+
+    /// The id of a condition, new or known.
+    pub fn add_condition(&mut self, condition: Cond) -> CondId {
+        if let Some(&id) = self.condition_ids.get(&condition) {
+            return id;
+        }
+        let id = CondId(self.conditions.len() as u32);
+        self.conditions.push(condition.clone());
+        self.condition_ids.insert(condition, id);
+        id
+    }
+
+    /// A number.
+    pub fn constant(&mut self, value: f64) -> ExprId {
+        self.add(Expr::Constant(Number::new(value)))
+    }
+
+    /// An element of a tensor.
+    pub fn access(&mut self, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        self.add(Expr::Access(tensor, subscripts))
+    }
+
+    /// The value of a node that is a number.
+    pub fn as_constant(&self, id: ExprId) -> Option<f64> {
+        match &self[id] {
+            Expr::Constant(number) => Some(number.value()),
+            Expr::Index(affine) => affine.as_constant().map(|c| c.to_f64().value()),
+            _ => None,
+        }
+    }
+
+    /// The operands of a node; conditions are followed to the values they compare.
+    pub fn operands(&self, id: ExprId) -> Vec<ExprId> {
+        match &self[id] {
+            Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => Vec::new(),
+            Expr::Unary(_, a) => vec![*a],
+            Expr::Binary(_, a, b) => vec![*a, *b],
+            Expr::Select(c, a, b) => {
+                let mut operands = self.compared(*c);
+                operands.extend([*a, *b]);
+                operands
+            }
+        }
+    }
+
+    /// The values that a condition compares.
+    pub fn compared(&self, id: CondId) -> Vec<ExprId> {
+        let mut found = Vec::new();
+        self.visit_condition(id, &mut |c| {
+            if let Cond::Compare(_, a, b) = c {
+                found.extend([*a, *b]);
+            }
+        });
+        found
+    }
+
+    /// Visits a condition and its parts.
+    pub fn visit_condition(&self, id: CondId, visit: &mut dyn FnMut(&Cond)) {
+        let condition = &self[id];
+        visit(condition);
+        match condition {
+            Cond::Index(_) | Cond::Compare(..) => {}
+            Cond::Not(a) => self.visit_condition(*a, visit),
+            Cond::And(a, b) | Cond::Or(a, b) => {
+                self.visit_condition(*a, visit);
+                self.visit_condition(*b, visit);
+            }
+        }
+    }
+
+    /// Every node that `root` is made of, each once, operands before their users, first operand first.
+    pub fn postorder(&self, root: ExprId) -> Vec<ExprId> {
+        let mut order = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        let mut stack = vec![(root, false)];
+        while let Some((id, done)) = stack.pop() {
+            if done {
+                order.push(id);
+            } else if seen.insert(id) {
+                stack.push((id, true));
+                stack.extend(self.operands(id).into_iter().rev().map(|o| (o, false)));
+            }
+        }
+        order
+    }
+
+    /// Calls `visit` for every index expression in the graph below `root`: values, subscripts and conditions.
+    pub fn visit_affines(&self, root: ExprId, visit: &mut dyn FnMut(&Affine)) {
+        for id in self.postorder(root) {
+            match &self[id] {
+                Expr::Index(affine) => visit(affine),
+                Expr::Access(_, subscripts) => subscripts.iter().for_each(&mut *visit),
+                Expr::Select(c, ..) => self.visit_condition(*c, &mut |c| {
+                    if let Cond::Index(constraint) = c {
+                        visit(&constraint.affine);
+                    }
+                }),
+                Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) => {}
+            }
+        }
+    }
+
+    /// A graph of just what the roots are made of, in the order of the roots, and their new ids.
+    pub fn compacted(&self, roots: &[ExprId]) -> (Exprs, Vec<ExprId>) {
+        let mut new = Exprs::default();
+        let mut done: HashMap<ExprId, ExprId> = HashMap::new();
+        for &root in roots {
+            for id in self.postorder(root) {
+                if done.contains_key(&id) {
+                    continue;
+                }
+                let node = match &self[id] {
+                    leaf @ (Expr::Constant(_) | Expr::Index(_) | Expr::Access(..)) => leaf.clone(),
+                    Expr::Unary(op, a) => Expr::Unary(*op, done[a]),
+                    Expr::Binary(op, a, b) => Expr::Binary(*op, done[a], done[b]),
+                    Expr::Select(c, a, b) => Expr::Select(self.copy_condition(*c, &mut new, &done), done[a], done[b]),
+                };
+                done.insert(id, new.add(node));
+            }
+        }
+        let roots = roots.iter().map(|root| done[root]).collect();
+        (new, roots)
+    }
+
+    fn copy_condition(&self, id: CondId, to: &mut Exprs, done: &HashMap<ExprId, ExprId>) -> CondId {
+        let copy = match &self[id] {
+            Cond::Index(constraint) => Cond::Index(constraint.clone()),
+            Cond::Compare(op, a, b) => Cond::Compare(*op, done[a], done[b]),
+            Cond::Not(a) => Cond::Not(self.copy_condition(*a, to, done)),
+            Cond::And(a, b) => Cond::And(self.copy_condition(*a, to, done), self.copy_condition(*b, to, done)),
+            Cond::Or(a, b) => Cond::Or(self.copy_condition(*a, to, done), self.copy_condition(*b, to, done)),
+        };
+        to.add_condition(copy)
+    }
+
+    /// Which of the indices `0..count` occur below `root`.
+    pub fn used_indices(&self, root: ExprId, count: usize) -> Vec<bool> {
+        let mut used = vec![false; count];
+        self.visit_affines(root, &mut |affine| affine.visit_indices(&mut |i| used[i] = true));
+        used
+    }
+}
+
+/// Rewrites a graph from the leaves up, each node once; what it has done it remembers.
+#[derive(Default)]
+pub struct Rewriter {
+    done: HashMap<ExprId, ExprId>,
+    conditions: HashMap<CondId, CondId>,
+}
+
+impl Rewriter {
+    /// Rewrites everything below `root` by the rules.
+    pub fn rewrite(&mut self, exprs: &mut Exprs, root: ExprId, rules: &mut dyn Rules) -> ExprId {
+        for id in exprs.postorder(root) {
+            if self.done.contains_key(&id) {
+                continue;
+            }
+            let new = match exprs[id].clone() {
+                Expr::Constant(_) => id,
+                Expr::Index(affine) => {
+                    let affine = rules.affine(&affine);
+                    rules.index(exprs, affine)
+                }
+                Expr::Access(tensor, subscripts) => {
+                    let subscripts = subscripts.iter().map(|s| rules.affine(s)).collect();
+                    rules.access(exprs, tensor, subscripts)
+                }
+                Expr::Unary(op, a) => rules.unary(exprs, op, self.done[&a]),
+                Expr::Binary(op, a, b) => rules.binary(exprs, op, self.done[&a], self.done[&b]),
+                Expr::Select(c, a, b) => {
+                    let c = self.condition(exprs, c, rules);
+                    rules.select(exprs, c, self.done[&a], self.done[&b])
+                }
+            };
+            self.done.insert(id, new);
+        }
+        self.done[&root]
+    }
+
+    fn condition(&mut self, exprs: &mut Exprs, id: CondId, rules: &mut dyn Rules) -> CondId {
+        if let Some(&new) = self.conditions.get(&id) {
+            return new;
+        }
+        let new = match exprs[id].clone() {
+            Cond::Index(constraint) => Cond::Index(constraint.rebuilt(rules.affine(&constraint.affine))),
+            Cond::Compare(op, a, b) => Cond::Compare(op, self.done[&a], self.done[&b]),
+            Cond::Not(a) => Cond::Not(self.condition(exprs, a, rules)),
+            Cond::And(a, b) => Cond::And(self.condition(exprs, a, rules), self.condition(exprs, b, rules)),
+            Cond::Or(a, b) => Cond::Or(self.condition(exprs, a, rules), self.condition(exprs, b, rules)),
+        };
+        let new = exprs.add_condition(new);
+        self.conditions.insert(id, new);
+        new
+    }
+}
+
+/// What a [`Rewriter`] does with each kind of node; the defaults copy.
+pub trait Rules {
+    /// An index expression.
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.clone()
+    }
+    /// The number of an index expression that is rewritten.
+    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
+        exprs.add(Expr::Index(affine))
+    }
+    /// An access whose subscripts are rewritten.
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        exprs.access(tensor, subscripts)
+    }
+    /// An operation on one value.
+    fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
+        exprs.add(Expr::Unary(op, a))
+    }
+    /// An operation on two values.
+    fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        exprs.add(Expr::Binary(op, a, b))
+    }
+    /// A choice.
+    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
+        exprs.add(Expr::Select(c, a, b))
+    }
+}
+
+/// Replaces indices: position `p` becomes `map[p]`.
+pub struct WithIndices<'a>(pub &'a [Affine]);
+
+impl Rules for WithIndices<'_> {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.with_indices(self.0)
+    }
+}

@@ -1,0 +1,242 @@
+//! What is computed: no order, no storage.
+//!
+//! A [`Program`] is a list of definitions, each in the normal form
+//!
+//! ```text
+//! T[α ∈ D] = ⊕[k ∈ R(α)] body            ⊕ ∈ {none, sum, prod, max, min}
+//! ```
+//!
+//! with a pointwise `body` (see [`expr`]): a reduction inside an expression is a definition of its own.
+//! Such a definition is *nested*: it has no name of the user's, is read at one place only, by bare
+//! indices, and is printed there. [`verify`](verify()) lists the invariants.
+
+pub mod affine;
+pub mod constraint;
+pub mod expr;
+pub mod op;
+pub mod verify;
+
+pub use affine::{Affine, Atom, ParamId};
+pub use constraint::{Constraint, Relation};
+pub use expr::{Cond, CondId, Expr, ExprId, Exprs};
+pub use op::{BinaryOp, Comparison, ReduceOp, UnaryOp};
+pub use verify::verify;
+
+use gradix_int::Int;
+
+/// An input or a defined tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId(pub u32);
+
+/// A size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name; for a derived size, a name for messages.
+    pub name: String,
+    /// How it gets its value.
+    pub kind: ParamKind,
+}
+
+/// How a size gets its value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParamKind {
+    /// By the user, or from the shape of an array.
+    Free,
+    /// Fixed in the program.
+    Fixed(Int),
+    /// The smallest of expressions in other params.
+    Smallest(Vec<Affine>),
+    /// The largest of expressions in other params.
+    Largest(Vec<Affine>),
+}
+
+/// What stands behind a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorKind {
+    /// An argument.
+    Input,
+    /// Defined, under a name that is printed.
+    Defined,
+    /// Defined by a reduction inside an expression.
+    Nested,
+}
+
+/// An array of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Its name.
+    pub name: String,
+    /// What stands behind it.
+    pub kind: TensorKind,
+    /// The extent of each dimension, in params; a negative one counts as 0. (Of a nested tensor: unused.)
+    pub extents: Vec<Affine>,
+    /// How many dimensions it has.
+    pub rank: usize,
+}
+
+/// The values an index takes: from the largest of `low` to the smallest of `high`, both included.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Range {
+    /// Lower bounds, at least one.
+    pub low: Vec<Affine>,
+    /// Upper bounds (included), at least one.
+    pub high: Vec<Affine>,
+}
+
+/// An index of a definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// Bounds in params and earlier indices.
+    pub range: Range,
+}
+
+/// `T[α] = ⊕[k] body`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// What it defines.
+    pub tensor: TensorId,
+    /// The `rank` output indices, then the reduction indices from the outermost in.
+    pub indices: Vec<Index>,
+    /// How many of them are outputs.
+    pub rank: usize,
+    /// What combines the values of `body`; `None` if and only if there is no reduction index.
+    pub reduction: Option<ReduceOp>,
+    /// Conditions that restrict the reduction.
+    pub conditions: Vec<Constraint>,
+    /// Of a nested definition: what holds wherever it is read.
+    pub assumptions: Vec<Constraint>,
+    /// The value at one point.
+    pub body: ExprId,
+}
+
+/// A whole program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Sizes.
+    pub params: Vec<Param>,
+    /// What holds for the sizes: declared bounds and requirements.
+    pub facts: Vec<Constraint>,
+    /// Inputs and defined tensors.
+    pub tensors: Vec<Tensor>,
+    /// In an order in which they can be computed.
+    pub definitions: Vec<Definition>,
+    /// The results.
+    pub outputs: Vec<TensorId>,
+    /// Every expression.
+    pub exprs: Exprs,
+}
+
+impl std::ops::Index<TensorId> for Program {
+    type Output = Tensor;
+    fn index(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.0 as usize]
+    }
+}
+
+impl Program {
+    /// The inputs in order of declaration.
+    pub fn inputs(&self) -> impl Iterator<Item = TensorId> + '_ {
+        let ids = (0..self.tensors.len() as u32).map(TensorId);
+        ids.filter(|&id| self[id].kind == TensorKind::Input)
+    }
+
+    /// The tensor of a name (nested ones have none).
+    pub fn tensor(&self, name: &str) -> Option<TensorId> {
+        let found = self.tensors.iter().position(|t| t.kind != TensorKind::Nested && t.name == name);
+        found.map(|i| TensorId(i as u32))
+    }
+
+    /// Adds a tensor.
+    pub fn add_tensor(&mut self, tensor: Tensor) -> TensorId {
+        self.tensors.push(tensor);
+        TensorId(self.tensors.len() as u32 - 1)
+    }
+
+    /// The tensors that some definition reads.
+    pub fn used_tensors(&self) -> std::collections::HashSet<TensorId> {
+        let bodies = self.definitions.iter().flat_map(|d| self.exprs.postorder(d.body));
+        let accesses = bodies.filter_map(|id| match &self.exprs[id] {
+            Expr::Access(tensor, _) => Some(*tensor),
+            _ => None,
+        });
+        accesses.collect()
+    }
+
+    /// The tensor that an access reads.
+    pub fn accessed(&self, access: ExprId) -> TensorId {
+        match &self.exprs[access] {
+            Expr::Access(tensor, _) => *tensor,
+            other => unreachable!("{other:?} is not an access"),
+        }
+    }
+
+    /// Where each tensor is defined.
+    pub fn definition_of(&self, tensor: TensorId) -> Option<&Definition> {
+        self.definitions.iter().find(|d| d.tensor == tensor)
+    }
+
+    /// What holds for the sizes: facts, what their kinds say, and that they are not negative where that is so.
+    pub fn size_context(&self) -> Vec<Constraint> {
+        let mut context = self.facts.clone();
+        for (i, param) in self.params.iter().enumerate() {
+            let own = Affine::param(ParamId(i as u32));
+            match &param.kind {
+                ParamKind::Free => {}
+                ParamKind::Fixed(value) => context.push(Constraint::equal(own, Affine::constant(value.clone()))),
+                ParamKind::Smallest(parts) => {
+                    context.extend(parts.iter().map(|p| Constraint::at_most(own.clone(), p.clone())));
+                }
+                ParamKind::Largest(parts) => {
+                    context.extend(parts.iter().map(|p| Constraint::at_most(p.clone(), own.clone())));
+                }
+            }
+        }
+        context
+    }
+}
+
+impl Range {
+    /// `0..extent`
+    pub fn extent(extent: Affine) -> Self {
+        Range { low: vec![Affine::constant(0)], high: vec![extent.shift(-1)] }
+    }
+
+    /// The constraints on the index at `position`.
+    pub fn constraints(&self, position: usize) -> impl Iterator<Item = Constraint> + '_ {
+        let low = self.low.iter().map(move |l| Constraint::at_most(l.clone(), Affine::index(position)));
+        let high = self.high.iter().map(move |h| Constraint::at_most(Affine::index(position), h.clone()));
+        low.chain(high)
+    }
+
+    /// The same with every bound rewritten.
+    pub fn map(&self, mut rewrite: impl FnMut(&Affine) -> Affine) -> Self {
+        let low = self.low.iter().map(&mut rewrite).collect();
+        Range { low, high: self.high.iter().map(&mut rewrite).collect() }
+    }
+}
+
+impl Definition {
+    /// What holds for the output indices alone.
+    pub fn output_domain(&self) -> Vec<Constraint> {
+        let outputs = self.indices[..self.rank].iter().enumerate();
+        let ranges = outputs.flat_map(|(position, index)| index.range.constraints(position));
+        ranges.chain(self.assumptions.iter().cloned()).collect()
+    }
+
+    /// What holds for all indices wherever the body is evaluated.
+    pub fn domain(&self) -> Vec<Constraint> {
+        let reduced = self.indices.iter().enumerate().skip(self.rank);
+        let ranges = reduced.flat_map(|(position, index)| index.range.constraints(position));
+        let mut domain = self.output_domain();
+        domain.extend(ranges);
+        domain.extend(self.conditions.iter().cloned());
+        domain
+    }
+
+    /// The output indices as bare subscripts.
+    pub fn outputs(&self) -> Vec<Affine> {
+        (0..self.rank).map(Affine::index).collect()
+    }
+}

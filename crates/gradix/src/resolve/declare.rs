@@ -1,0 +1,230 @@
+//! Params, inputs and outputs.
+
+use super::{Resolver, Symbol};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Tensor, TensorId, TensorKind};
+use crate::syntax::ast::{Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, StatementKind};
+use std::collections::HashSet;
+
+impl Resolver {
+    /// Declares everything but the definitions' own indices, and notes the names defined further down.
+    pub(super) fn declare(&mut self, ast: &Ast) {
+        for statement in &ast.statements {
+            match &statement.kind {
+                StatementKind::Param(params) => params.iter().for_each(|p| self.declare_param(p)),
+                StatementKind::Input(inputs) => inputs.iter().for_each(|i| self.declare_input(i)),
+                StatementKind::Definition(definition) => {
+                    let declared = Symbol::Declared(definition.name.span);
+                    self.introduce(&definition.name, declared);
+                }
+                StatementKind::Output(_) => {}
+            }
+        }
+        let unknown: Vec<String> = self.fixed.iter().map(|(n, _)| n.clone()).filter(|n| !self.is_size(n)).collect();
+        for name in unknown {
+            let sizes = self.program.params.iter().map(|p| p.name.as_str());
+            let mut diagnostic = Diagnostic::error("unknown-param", format!("the program has no param '{name}'"));
+            if let Some(near) = nearest(&name, sizes) {
+                diagnostic = diagnostic.hint(format!("did you mean '{near}'?"));
+            }
+            self.report(diagnostic);
+        }
+    }
+
+    fn is_size(&self, name: &str) -> bool {
+        matches!(self.symbols.get(name), Some(Symbol::Param(_) | Symbol::Fixed(_)))
+    }
+
+    fn introduce(&mut self, name: &Name, symbol: Symbol) -> bool {
+        if self.symbols.contains_key(&name.text) {
+            let message = format!("'{}' is declared twice", name.text);
+            self.report(Diagnostic::error("duplicate-name", message).at(name.span).hint("choose another name"));
+            return false;
+        }
+        self.symbols.insert(name.text.clone(), symbol);
+        true
+    }
+
+    fn declare_param(&mut self, declaration: &ParamDeclaration) {
+        let bounds: Vec<_> = declaration.bounds.iter().map(|(op, e)| (*op, e, self.size(e))).collect();
+        if !self.new_param(&declaration.name) {
+            return;
+        }
+        let mut lowest = Some(Affine::constant(0));
+        for (op, expr, bound) in bounds {
+            let Some(bound) = bound else { continue };
+            match op {
+                CompareOp::Ge => {
+                    lowest = None;
+                    self.require(&declaration.name, |own| Constraint::at_most(bound, own), expr.span);
+                }
+                CompareOp::Le => self.require(&declaration.name, |own| Constraint::at_most(own, bound), expr.span),
+                CompareOp::Eq => self.fix(&declaration.name, bound, expr.span),
+                CompareOp::Lt | CompareOp::Gt | CompareOp::Ne => unreachable!("the parser takes >=, <= and = only"),
+            }
+        }
+        if let Some(lowest) = lowest {
+            self.require(&declaration.name, |own| Constraint::at_most(lowest, own), declaration.name.span);
+        }
+    }
+
+    /// Declares a size, with the value given from outside if there is one.
+    fn new_param(&mut self, name: &Name) -> bool {
+        let given = self.fixed.iter().find(|(n, _)| *n == name.text).map(|(_, v)| v.clone());
+        match given {
+            Some(value) => self.introduce(name, Symbol::Fixed(value)),
+            None => {
+                let id = ParamId(self.program.params.len() as u32);
+                let fresh = self.introduce(name, Symbol::Param(id));
+                if fresh {
+                    self.program.params.push(Param { name: name.text.clone(), kind: ParamKind::Free });
+                }
+                fresh
+            }
+        }
+    }
+
+    fn own(&self, name: &Name) -> Affine {
+        match &self.symbols[&name.text] {
+            Symbol::Param(id) => Affine::param(*id),
+            Symbol::Fixed(value) => Affine::constant(value.clone()),
+            Symbol::Tensor(_) | Symbol::Declared(_) => unreachable!("just declared as a size"),
+        }
+    }
+
+    fn require(&mut self, name: &Name, bound: impl FnOnce(Affine) -> Constraint, span: Span) {
+        let constraint = bound(self.own(name));
+        let message = format!("'{}' is outside its declared bounds", name.text);
+        self.add_fact(constraint, Diagnostic::error("size-bound", message).at(span));
+    }
+
+    /// Adds a fact about sizes, or reports it if it can't hold.
+    pub(super) fn add_fact(&mut self, constraint: Constraint, diagnostic: Diagnostic) {
+        match constraint.decided() {
+            Some(true) => {}
+            Some(false) => self.report(diagnostic),
+            None => {
+                if !self.program.facts.contains(&constraint) {
+                    self.program.facts.push(constraint.clone());
+                }
+                self.places.requirements.push((constraint, diagnostic));
+            }
+        }
+    }
+
+    /// `param K = 5`: a free size becomes fixed; one that is given from outside must agree.
+    fn fix(&mut self, name: &Name, value: Affine, span: Span) {
+        let free = matches!(self.symbols[&name.text], Symbol::Param(_));
+        match value.as_constant() {
+            Some(number) if free && self.program.params.last().is_some_and(|p| p.name == name.text) => {
+                self.program.params.pop();
+                self.symbols.insert(name.text.clone(), Symbol::Fixed(number.clone()));
+            }
+            _ => self.require(name, |own| Constraint::equal(own, value), span),
+        }
+    }
+
+    fn declare_input(&mut self, declaration: &InputDeclaration) {
+        for extent in &declaration.extents {
+            self.declare_sizes_in(extent);
+        }
+        let extents: Option<Vec<Affine>> = declaration.extents.iter().map(|e| self.size(e)).collect();
+        let id = TensorId(self.program.tensors.len() as u32);
+        let symbol = if extents.is_some() { Symbol::Tensor(id) } else { Symbol::Declared(declaration.name.span) };
+        if !self.introduce(&declaration.name, symbol) {
+            return;
+        }
+        match extents {
+            Some(extents) => {
+                let (name, rank) = (declaration.name.text.clone(), extents.len());
+                self.program.tensors.push(Tensor { name, kind: TensorKind::Input, extents, rank });
+            }
+            None => self.broken.push(declaration.name.text.clone()),
+        }
+    }
+
+    /// A name that first appears in an extent is a size.
+    fn declare_sizes_in(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Name(text) if !self.symbols.contains_key(text) => {
+                let name = Name { text: text.clone(), span: expr.span };
+                if self.new_param(&name) {
+                    self.require(&name, |own| Constraint::at_most(Affine::constant(0), own), expr.span);
+                }
+            }
+            ExprKind::Negate(inner) => self.declare_sizes_in(inner),
+            ExprKind::Binary { left, right, .. } => {
+                self.declare_sizes_in(left);
+                self.declare_sizes_in(right);
+            }
+            ExprKind::Call { arguments, .. } => arguments.iter().for_each(|a| self.declare_sizes_in(a)),
+            _ => {}
+        }
+    }
+
+    /// An index expression in params only.
+    fn size(&mut self, expr: &Expr) -> Option<Affine> {
+        match self.affine(expr, &[]) {
+            Ok(affine) => Some(affine),
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    /// The named results, or the definitions that no other definition uses.
+    pub(super) fn choose_outputs(&mut self, ast: &Ast) {
+        let mut named = Vec::new();
+        let mut listed = false;
+        for statement in &ast.statements {
+            if let StatementKind::Output(names) = &statement.kind {
+                listed = true;
+                named.extend(names.iter().cloned());
+            }
+        }
+        for name in named {
+            match self.symbols.get(&name.text) {
+                Some(Symbol::Tensor(id)) if self.program[*id].kind == TensorKind::Defined => {
+                    let id = *id;
+                    if !self.program.outputs.contains(&id) {
+                        self.program.outputs.push(id);
+                    }
+                }
+                Some(Symbol::Declared(_)) => {}
+                Some(_) => {
+                    let message = format!("'{}' is not defined by a definition, so it can't be a result", name.text);
+                    self.report(Diagnostic::error("bad-output", message).at(name.span));
+                }
+                None => {
+                    let diagnostic = self.unknown(&name.text, name.span, &[]);
+                    self.report(diagnostic);
+                }
+            }
+        }
+        if !listed {
+            let used: HashSet<TensorId> = self.program.used_tensors();
+            let defined = self.program.definitions.iter().map(|d| d.tensor);
+            let unused = defined.filter(|t| self.program[*t].kind == TensorKind::Defined && !used.contains(t));
+            self.program.outputs = unused.collect();
+        }
+    }
+
+    /// The error for a name that stands for nothing; `scope` holds the indices at hand.
+    pub(super) fn unknown(&self, text: &str, span: Span, scope: &[(String, usize)]) -> Diagnostic {
+        let diagnostic = Diagnostic::error("unknown-name", format!("unknown name '{text}'")).at(span);
+        let known = scope.iter().map(|(n, _)| n.as_str()).chain(self.symbols.keys().map(String::as_str));
+        match nearest(text, known) {
+            Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),
+            None => diagnostic.hint("declare it with 'param' or 'input', or bind it as an index"),
+        }
+    }
+}
+
+/// The known name that is most like `text`, if one is like it.
+pub(super) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.map(|name| (strsim::damerau_levenshtein(text, name), name));
+    let (distance, name) = scored.min()?;
+    let allowed = (text.chars().count() / 3).max(1);
+    (distance <= allowed && distance < text.chars().count().max(2)).then_some(name)
+}

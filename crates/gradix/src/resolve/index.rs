@@ -1,0 +1,283 @@
+//! Index expressions: affine ones, bounds of ranges, and subscripts that choose between affine pieces.
+
+use super::{MAX_COEFFICIENT, Resolver, Symbol};
+use crate::diagnostic::Diagnostic;
+use crate::program::{Affine, Constraint};
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Range as AstRange};
+use gradix_int::Int;
+
+/// The indices at hand: names and the numbers that stand for them, innermost last.
+pub(super) type Scope = [(String, usize)];
+
+/// A subscript that is affine in each of finitely many cases.
+#[derive(Clone, Debug)]
+pub(super) enum Pieces {
+    Affine(Affine),
+    If(Constraint, Box<Pieces>, Box<Pieces>),
+}
+
+impl Pieces {
+    fn choose(condition: Constraint, then: Pieces, otherwise: Pieces) -> Pieces {
+        match condition.decided() {
+            Some(true) => then,
+            Some(false) => otherwise,
+            None => Pieces::If(condition, Box::new(then), Box::new(otherwise)),
+        }
+    }
+
+    fn map(&self, f: &dyn Fn(&Affine) -> Pieces) -> Pieces {
+        match self {
+            Pieces::Affine(affine) => f(affine),
+            Pieces::If(c, a, b) => Pieces::choose(c.clone(), a.map(f), b.map(f)),
+        }
+    }
+
+    fn combine(&self, other: &Pieces, f: &dyn Fn(&Affine, &Affine) -> Pieces) -> Pieces {
+        self.map(&|a| other.map(&|b| f(a, b)))
+    }
+}
+
+impl Resolver {
+    /// An affine index expression over the indices in `scope`.
+    pub(super) fn affine(&mut self, expr: &Expr, scope: &Scope) -> Result<Affine, Diagnostic> {
+        let affine = match &expr.kind {
+            ExprKind::Integer(value) => Affine::constant(value.clone()),
+            ExprKind::Name(name) => return self.affine_name(name, expr, scope),
+            ExprKind::Negate(inner) => -self.affine(inner, scope)?,
+            ExprKind::Binary { op, left, right } => self.affine_binary(*op, left, right, expr, scope)?,
+            ExprKind::Call { function, arguments } if matches!(function.text.as_str(), "min" | "max") => {
+                let parts = arguments.iter().map(|a| self.affine(a, scope)).collect::<Result<Vec<_>, _>>()?;
+                if parts.iter().any(Affine::uses_indices) {
+                    let message = format!("'{}' of indices can't stand here", function.text);
+                    return Err(Diagnostic::error("bad-index", message).at(expr.span).hint(
+                        "it can be a whole subscript, or the bound of a range ('max' below, 'min' above)",
+                    ));
+                }
+                self.derived_size(parts, function.text == "min")
+            }
+            ExprKind::Call { function, .. } if matches!(function.text.as_str(), "clamp" | "wrap" | "reflect") => {
+                let message = format!("'{}' can stand only in the subscript of a tensor", function.text);
+                return Err(Diagnostic::error("bad-index", message).at(expr.span));
+            }
+            ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf => {
+                return Err(Diagnostic::error("bad-index", "an index expression has whole numbers only").at(expr.span));
+            }
+            _ => {
+                let message = "this is a value, but an index expression is needed here";
+                return Err(Diagnostic::error("bad-index", message)
+                    .at(expr.span)
+                    .hint("index expressions are sums of indices and sizes with whole-number factors, '//' and '%'"));
+            }
+        };
+        check_size(&affine, expr)?;
+        Ok(affine)
+    }
+
+    fn affine_name(&mut self, name: &str, expr: &Expr, scope: &Scope) -> Result<Affine, Diagnostic> {
+        if let Some((_, number)) = scope.iter().rev().find(|(n, _)| n == name) {
+            return Ok(Affine::index(*number));
+        }
+        match self.symbols.get(name) {
+            Some(Symbol::Param(id)) => Ok(Affine::param(*id)),
+            Some(Symbol::Fixed(value)) => Ok(Affine::constant(value.clone())),
+            Some(Symbol::Tensor(_) | Symbol::Declared(_)) => {
+                let message = format!("'{name}' is a tensor, but an index expression is needed here");
+                Err(Diagnostic::error("bad-index", message).at(expr.span).hint("values can't be used as subscripts"))
+            }
+            None => Err(self.unknown(name, expr.span, scope)),
+        }
+    }
+
+    fn affine_binary(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        expr: &Expr,
+        scope: &Scope,
+    ) -> Result<Affine, Diagnostic> {
+        let a = self.affine(left, scope)?;
+        let b = self.affine(right, scope)?;
+        match (op, a.as_constant(), b.as_constant()) {
+            (BinaryOp::Add, ..) => Ok(a + b),
+            (BinaryOp::Subtract, ..) => Ok(a - b),
+            (BinaryOp::Multiply, Some(factor), _) => Ok(b.scale(factor)),
+            (BinaryOp::Multiply, _, Some(factor)) => Ok(a.scale(factor)),
+            (BinaryOp::Multiply, ..) => Err(not_affine(&a, &b, expr)),
+            (BinaryOp::FloorDivide, _, Some(c)) if *c > Int::ZERO => Ok(a.floor_div(c)),
+            (BinaryOp::Remainder, _, Some(c)) if *c > Int::ZERO => Ok(a.remainder(c)),
+            (BinaryOp::FloorDivide | BinaryOp::Remainder, ..) => {
+                let message = "'//' and '%' need a positive whole number on their right";
+                Err(Diagnostic::error("bad-divisor", message).at(right.span))
+            }
+            (BinaryOp::Divide | BinaryOp::Power | BinaryOp::And | BinaryOp::Or, ..) => {
+                let diagnostic = Diagnostic::error("bad-index", "index expressions are sums and whole multiples");
+                Err(diagnostic.at(expr.span).hint("for whole division write '//'"))
+            }
+        }
+    }
+
+    /// The pieces of a subscript of a dimension with this extent.
+    pub(super) fn pieces(&mut self, expr: &Expr, extent: &Affine, scope: &Scope) -> Result<Pieces, Diagnostic> {
+        let last = extent.shift(-1);
+        match &expr.kind {
+            ExprKind::Call { function, arguments } => {
+                let parts =
+                    arguments.iter().map(|a| self.pieces(a, extent, scope)).collect::<Result<Vec<_>, _>>()?;
+                match (function.text.as_str(), parts.as_slice()) {
+                    ("clamp", [e]) => Ok(clamp(e, &Pieces::Affine(Affine::constant(0)), &Pieces::Affine(last))),
+                    ("clamp", [e, low, high]) => Ok(clamp(e, low, high)),
+                    ("wrap", [e]) => Ok(e.map(&|e| wrap(e, extent))),
+                    ("reflect", [e]) => Ok(e.map(&|e| reflect(e, &last))),
+                    ("min", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| smaller(&a, b))),
+                    ("max", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| larger(&a, b))),
+                    ("clamp" | "wrap" | "reflect" | "min" | "max", _) => {
+                        let message = format!("'{}' does not take {} arguments", function.text, parts.len());
+                        Err(Diagnostic::error("argument-count", message).at(expr.span))
+                    }
+                    _ => Ok(Pieces::Affine(self.affine(expr, scope)?)),
+                }
+            }
+            ExprKind::Negate(inner) if chooses(inner) => {
+                Ok(self.pieces(inner, extent, scope)?.map(&|a| Pieces::Affine(-a.clone())))
+            }
+            ExprKind::Binary { op, left, right } if chooses(left) || chooses(right) => {
+                let a = self.pieces(left, extent, scope)?;
+                let b = self.pieces(right, extent, scope)?;
+                let combined = a.combine(&b, &|a, b| match (op, b.as_constant(), a.as_constant()) {
+                    (BinaryOp::Add, ..) => Pieces::Affine(a.clone() + b.clone()),
+                    (BinaryOp::Subtract, ..) => Pieces::Affine(a.clone() - b.clone()),
+                    (BinaryOp::Multiply, Some(c), _) => Pieces::Affine(a.scale(c)),
+                    (BinaryOp::Multiply, _, Some(c)) => Pieces::Affine(b.scale(c)),
+                    (BinaryOp::FloorDivide, Some(c), _) if *c > Int::ZERO => Pieces::Affine(a.floor_div(c)),
+                    (BinaryOp::Remainder, Some(c), _) if *c > Int::ZERO => Pieces::Affine(a.remainder(c)),
+                    _ => unaddressable(),
+                });
+                if contains_unaddressable(&combined) {
+                    let message = "this is not a sum of indices with whole-number factors";
+                    return Err(Diagnostic::error("bad-index", message).at(expr.span));
+                }
+                Ok(combined)
+            }
+            _ => Ok(Pieces::Affine(self.affine(expr, scope)?)),
+        }
+    }
+
+    /// The bounds of a written range: `low` may be `max(…)`, `high` may be `min(…)`; the end is included.
+    pub(super) fn range(&mut self, range: &AstRange, scope: &Scope) -> Result<crate::program::Range, Diagnostic> {
+        let low = self.bounds(&range.low, "max", scope)?;
+        let mut high = self.bounds(&range.high, "min", scope)?;
+        if !range.inclusive {
+            high.iter_mut().for_each(|h| *h = h.shift(-1));
+        }
+        Ok(crate::program::Range { low, high })
+    }
+
+    fn bounds(&mut self, expr: &Expr, function: &str, scope: &Scope) -> Result<Vec<Affine>, Diagnostic> {
+        match &expr.kind {
+            ExprKind::Call { function: name, arguments } if name.text == function => {
+                let parts = arguments.iter().map(|a| self.bounds(a, function, scope)).collect::<Result<Vec<_>, _>>()?;
+                let mut bounds: Vec<Affine> = Vec::new();
+                for bound in parts.into_iter().flatten() {
+                    if !bounds.contains(&bound) {
+                        bounds.push(bound);
+                    }
+                }
+                Ok(bounds)
+            }
+            _ => Ok(vec![self.affine(expr, scope)?]),
+        }
+    }
+}
+
+/// Whether the value of an index expression is the same for all indices but chosen by a function.
+fn chooses(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Call { .. } => true,
+        ExprKind::Negate(inner) => chooses(inner),
+        ExprKind::Binary { left, right, .. } => chooses(left) || chooses(right),
+        _ => false,
+    }
+}
+
+/// A marker for a piece that is no index expression: no index has this number.
+fn unaddressable() -> Pieces {
+    Pieces::Affine(Affine::index(u32::MAX as usize))
+}
+
+fn contains_unaddressable(pieces: &Pieces) -> bool {
+    match pieces {
+        Pieces::Affine(affine) => affine.uses_index(u32::MAX as usize),
+        Pieces::If(_, a, b) => contains_unaddressable(a) || contains_unaddressable(b),
+    }
+}
+
+fn smaller(a: &Pieces, b: &Pieces) -> Pieces {
+    a.combine(b, &|a, b| {
+        Pieces::choose(Constraint::at_most(a.clone(), b.clone()), Pieces::Affine(a.clone()), Pieces::Affine(b.clone()))
+    })
+}
+
+fn larger(a: &Pieces, b: &Pieces) -> Pieces {
+    a.combine(b, &|a, b| {
+        Pieces::choose(Constraint::at_most(b.clone(), a.clone()), Pieces::Affine(a.clone()), Pieces::Affine(b.clone()))
+    })
+}
+
+fn clamp(e: &Pieces, low: &Pieces, high: &Pieces) -> Pieces {
+    smaller(&larger(e, low), high)
+}
+
+/// `e` modulo the extent; with a symbolic extent `n`, `e` has to stay in `-n..2*n`.
+fn wrap(e: &Affine, extent: &Affine) -> Pieces {
+    if let Some(n) = extent.as_constant().filter(|n| **n > Int::ZERO) {
+        return Pieces::Affine(e.remainder(n));
+    }
+    let inside = Pieces::choose(
+        Constraint::at_most(extent.clone(), e.clone()),
+        Pieces::Affine(e.clone() - extent.clone()),
+        Pieces::Affine(e.clone()),
+    );
+    Pieces::choose(below_zero(e), Pieces::Affine(e.clone() + extent.clone()), inside)
+}
+
+/// Mirrors `e` at 0 and at `last`; `e` has to stay in `-last..=2*last`.
+fn reflect(e: &Affine, last: &Affine) -> Pieces {
+    let inside = Pieces::choose(
+        Constraint::at_most(last.shift(1), e.clone()),
+        Pieces::Affine(last.scale(&Int::from(2)) - e.clone()),
+        Pieces::Affine(e.clone()),
+    );
+    Pieces::choose(below_zero(e), Pieces::Affine(-e.clone()), inside)
+}
+
+fn below_zero(e: &Affine) -> Constraint {
+    Constraint::at_most(e.clone(), Affine::constant(-1))
+}
+
+fn not_affine(a: &Affine, b: &Affine, expr: &Expr) -> Diagnostic {
+    if a.uses_indices() && b.uses_indices() {
+        return Diagnostic::error("not-affine", "the product of two indices is not an affine index expression")
+            .at(expr.span)
+            .hint("subscripts are sums of indices with whole-number factors");
+    }
+    Diagnostic::error("not-affine", "a product with a size needs the value of that size")
+        .at(expr.span)
+        .hint("fix the size, as in 'param M = 5' or '--param M=5'")
+}
+
+fn check_size(affine: &Affine, expr: &Expr) -> Result<(), Diagnostic> {
+    let limit = Int::from(MAX_COEFFICIENT);
+    let large = |c: &Int| *c > limit || *c < -limit.clone();
+    let mut too_large = large(affine.offset()) || affine.terms().iter().any(|(_, c)| large(c));
+    affine.visit_atoms(&mut |atom| {
+        if let crate::program::Atom::Floor(inner, c) = atom {
+            too_large |= large(c) || large(inner.offset()) || inner.terms().iter().any(|(_, c)| large(c));
+        }
+    });
+    if !too_large {
+        return Ok(());
+    }
+    let message = format!("a number in this index expression is beyond the limit of {MAX_COEFFICIENT}");
+    Err(Diagnostic::error("coefficient-limit", message).at(expr.span))
+}

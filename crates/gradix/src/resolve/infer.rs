@@ -1,0 +1,171 @@
+//! Ranges that were not written, from the uses of an index as a subscript (SPEC: 'range inference').
+
+use super::Resolver;
+use super::survey::{Introduced, Survey, Use};
+use crate::diagnostic::Diagnostic;
+use crate::program::{Affine, Atom, Constraint, Range};
+use crate::system;
+use gradix_int::Int;
+
+impl Resolver {
+    /// The range of every index, in the numbers of the survey. `None` if one can't be inferred (and that is reported).
+    pub(super) fn infer(&mut self, survey: &Survey) -> Option<Vec<Range>> {
+        let mut ranges: Vec<Option<Range>> = survey.indices.iter().map(|i| i.range.clone()).collect();
+        for (number, index) in survey.indices.iter().enumerate() {
+            if let (true, Some(range)) = (index.output, &mut ranges[number])
+                && range.high.len() > 1
+            {
+                let extents = range.high.iter().map(|h| h.shift(1)).collect();
+                *range = Range::extent(self.derived_size(extents, true));
+            }
+        }
+        while let Some(number) = ranges.iter().position(Option::is_none) {
+            let found = [false, true].into_iter().find_map(|weak| {
+                self.infer_bare(survey, &ranges, weak).or_else(|| self.infer_largest(survey, &ranges, weak))
+            });
+            match found {
+                Some((found, Ok(range))) => ranges[found] = Some(range),
+                Some((_, Err(diagnostic))) => {
+                    self.report(diagnostic);
+                    return None;
+                }
+                None => {
+                    let diagnostic = cannot_infer(&survey.indices[number]);
+                    self.report(diagnostic);
+                    return None;
+                }
+            }
+        }
+        ranges.into_iter().collect()
+    }
+
+    /// The first unknown index with a bare use.
+    fn infer_bare(&mut self, survey: &Survey, ranges: &[Option<Range>], weak: bool) -> Option<Inferred> {
+        for (number, _) in ranges.iter().enumerate().filter(|(_, r)| r.is_none()) {
+            let bare = |u: &&Use| u.weak == weak && u.subscript.as_index() == Some(number);
+            let uses: Vec<&Use> = survey.uses.iter().filter(bare).collect();
+            let Some(first) = uses.first() else { continue };
+            for other in &uses[1..] {
+                if let Err(diagnostic) = self.agree(first, other, &survey.indices[number]) {
+                    return Some((number, Err(diagnostic)));
+                }
+            }
+            return Some((number, Ok(Range::extent(first.extent.clone()))));
+        }
+        None
+    }
+
+    /// Two extents of one index: equal, equal for some sizes (a requirement), or in conflict.
+    fn agree(&mut self, first: &Use, other: &Use, index: &Introduced) -> Result<(), Diagnostic> {
+        if first.extent == other.extent {
+            return Ok(());
+        }
+        let (a, b) = (self.show(&first.extent), self.show(&other.extent));
+        let message = format!("the index '{}' runs over {a} here and over {b} there", index.name);
+        let hint = format!("write its range, as in '{} in 0..{a}'", index.name);
+        let diagnostic = Diagnostic::error("extents-differ", message)
+            .label(first.span, format!("extent {a}"))
+            .label(other.span, format!("extent {b}"))
+            .hint(hint);
+        let equal = Constraint::equal(first.extent.clone(), other.extent.clone());
+        let mut context = self.program.size_context();
+        if system::implies(&context, &equal) {
+            return Ok(());
+        }
+        context.push(equal.clone());
+        if system::is_empty(&context) {
+            return Err(diagnostic);
+        }
+        self.add_fact(equal, diagnostic);
+        Ok(())
+    }
+
+    /// The first unknown index that is the only unknown one in some subscript: the largest range from 0
+    /// that keeps all such subscripts inside their tensors.
+    fn infer_largest(&mut self, survey: &Survey, ranges: &[Option<Range>], weak: bool) -> Option<Inferred> {
+        for (number, _) in ranges.iter().enumerate().filter(|(_, r)| r.is_none()) {
+            let alone = |u: &&Use| u.weak == weak && only_unknown(&u.subscript, number, ranges);
+            let uses: Vec<&Use> = survey.uses.iter().filter(alone).collect();
+            match self.largest_range(number, &uses, survey, ranges) {
+                Ok(Some(range)) => return Some((number, Ok(range))),
+                Ok(None) => {}
+                Err(diagnostic) => return Some((number, Err(diagnostic))),
+            }
+        }
+        None
+    }
+
+    fn largest_range(
+        &mut self,
+        number: usize,
+        uses: &[&Use],
+        survey: &Survey,
+        ranges: &[Option<Range>],
+    ) -> Result<Option<Range>, Diagnostic> {
+        let context = self.program.size_context();
+        let known = ranges.iter().enumerate().filter_map(|(i, r)| r.as_ref().map(|r| (i, r)));
+        let mut domain: Vec<Constraint> = known.flat_map(|(i, r)| r.constraints(i).collect::<Vec<_>>()).collect();
+        domain.extend(context.iter().cloned());
+        let atom = Atom::Index(number as u32);
+        let mut highest: Vec<Affine> = Vec::new();
+        for used in uses {
+            let inside = [used.subscript.clone(), used.extent.shift(-1) - used.subscript.clone()];
+            for row in inside.map(Constraint::non_negative) {
+                let factor = row.affine.coefficient(&atom);
+                let rest = row.affine.add_scaled(&-factor.clone(), &Affine::atom(atom.clone()));
+                if rest.uses_index(number) || factor == Int::ZERO {
+                    continue;
+                }
+                let bounds = system::lower_bounds(&rest, &domain, &|a| matches!(a, Atom::Index(_)))?;
+                if bounds.is_empty() {
+                    continue;
+                }
+                let smallest = self.derived_size(bounds, false);
+                if factor < Int::ZERO {
+                    let high = smallest.floor_div(&-factor);
+                    if !highest.contains(&high) {
+                        highest.push(high);
+                    }
+                } else if system::implies(&context, &Constraint::at_most(smallest.clone(), Affine::constant(-1))) {
+                    return Err(cannot_start(&survey.indices[number], used));
+                }
+            }
+        }
+        if highest.is_empty() {
+            return Ok(None);
+        }
+        let extents = highest.into_iter().map(|h| h.shift(1)).collect();
+        Ok(Some(Range::extent(self.derived_size(extents, true))))
+    }
+
+    fn show(&self, affine: &Affine) -> String {
+        crate::print::affine(&self.program, &[], affine)
+    }
+}
+
+/// The number of an index, and its range or what is wrong with it.
+type Inferred = (usize, Result<Range, Diagnostic>);
+
+fn only_unknown(subscript: &Affine, number: usize, ranges: &[Option<Range>]) -> bool {
+    let (mut own, mut others) = (false, false);
+    subscript.visit_indices(&mut |i| match i == number {
+        true => own = true,
+        false => others |= ranges[i].is_none(),
+    });
+    own && !others
+}
+
+fn cannot_infer(index: &Introduced) -> Diagnostic {
+    let message = format!("the range of '{}' can't be inferred", index.name);
+    let hint = format!("write it, as in '{} in 0..N'", index.name);
+    Diagnostic::error("no-range", message).at(index.span).hint(hint)
+}
+
+fn cannot_start(index: &Introduced, used: &Use) -> Diagnostic {
+    let message = format!("the range of '{}' can't be inferred: it can't start at 0", index.name);
+    let hint = format!("write it, as in '{} in 1..N'", index.name);
+    Diagnostic::error("no-range", message)
+        .at(index.span)
+        .label(used.span, "this subscript would leave its tensor")
+        .hint(hint)
+}

@@ -1,0 +1,555 @@
+//! The second walk over a definition: expressions into the normal form.
+
+use super::index::Pieces;
+use super::{Resolver, Symbol};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::program::{
+    Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, Tensor,
+    TensorId, TensorKind, UnaryOp,
+};
+use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
+use crate::syntax::FUNCTIONS;
+use crate::{guard, nested};
+
+type Lowered<T> = Result<T, Diagnostic>;
+
+/// What is at hand at one place of a definition. Indices are numbered by their depth.
+pub(super) struct Frame {
+    name: String,
+    scope: Vec<(String, usize)>,
+    indices: Vec<Index>,
+    /// Ranges by order of introduction, in the numbers of the survey.
+    ranges: Vec<Range>,
+    /// The depth of each index of the survey that is in scope.
+    depths: Vec<Option<usize>>,
+    next: usize,
+    /// Index conditions that hold here.
+    assumptions: Vec<Constraint>,
+    /// Places of accesses, until their definition is known.
+    accesses: Vec<(ExprId, Span)>,
+    /// The accesses to nested definitions made so far, to share equal ones.
+    shared: Vec<ExprId>,
+}
+
+impl Resolver {
+    pub(super) fn define(&mut self, definition: &ast::Definition) {
+        let name = definition.name.text.clone();
+        if self.symbols.get(&name) != Some(&Symbol::Declared(definition.name.span)) {
+            return;
+        }
+        let before = self.diagnostics.len();
+        let tensor = self.survey(definition).and_then(|survey| {
+            let ranges = self.infer(&survey)?;
+            let frame = Frame {
+                name: name.clone(),
+                scope: Vec::new(),
+                indices: Vec::new(),
+                depths: vec![None; ranges.len()],
+                ranges,
+                next: 0,
+                assumptions: Vec::new(),
+                accesses: Vec::new(),
+                shared: Vec::new(),
+            };
+            match self.lower_definition(definition, frame) {
+                Ok(tensor) => Some(tensor),
+                Err(diagnostic) => {
+                    self.report(diagnostic);
+                    None
+                }
+            }
+        });
+        match tensor {
+            Some(tensor) if self.diagnostics.len() == before => {
+                self.symbols.insert(name, Symbol::Tensor(tensor));
+            }
+            _ => self.broken.push(name),
+        }
+    }
+
+    fn lower_definition(&mut self, definition: &ast::Definition, mut frame: Frame) -> Lowered<TensorId> {
+        for binder in &definition.indices {
+            frame.push(&binder.name.text);
+        }
+        let rank = frame.indices.len();
+        let lowered = match &definition.body.kind {
+            ExprKind::Reduce { op, items, body } => self.lower_reduction(*op, items, body, &mut frame)?,
+            _ => {
+                let body = self.value(&definition.body, &mut frame)?;
+                let indices = frame.indices.clone();
+                Reduced { reduction: None, indices, conditions: Vec::new(), body }
+            }
+        };
+        let extents = frame.indices[..rank].iter().map(|i| i.range.high[0].shift(1)).collect();
+        let name = definition.name.text.clone();
+        let tensor = self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+        self.finish(tensor, rank, lowered, Vec::new(), frame.accesses);
+        Ok(tensor)
+    }
+
+    fn finish(
+        &mut self,
+        tensor: TensorId,
+        rank: usize,
+        lowered: Reduced,
+        assumptions: Vec<Constraint>,
+        accesses: Vec<(ExprId, Span)>,
+    ) {
+        let Reduced { reduction, indices, conditions, body } = lowered;
+        for (access, span) in accesses {
+            self.places.accesses.entry((tensor, access)).or_insert(span);
+        }
+        self.program.definitions.push(Definition { tensor, indices, rank, reduction, conditions, assumptions, body });
+    }
+
+    /// Lowers `⊕[items] body` on top of the indices in scope; the frame is left as it was.
+    fn lower_reduction(
+        &mut self,
+        op: ReduceOp,
+        items: &[ReduceItem],
+        body: &ast::Expr,
+        frame: &mut Frame,
+    ) -> Lowered<Reduced> {
+        let (depth, assumed) = (frame.scope.len(), frame.assumptions.len());
+        let binders = items.iter().filter(|i| matches!(i, ReduceItem::Binder(_))).count();
+        let mut conditions = Vec::new();
+        let mut filters = Vec::new();
+        // A product runs over one index at a time, so that the others' product is easy to state.
+        let taken = if op == ReduceOp::Prod { 1 } else { binders };
+        for item in items.iter().filter(|i| matches!(i, ReduceItem::Binder(_))).take(taken) {
+            if let ReduceItem::Binder(binder) = item {
+                frame.push(&binder.name.text);
+            }
+        }
+        if taken < binders {
+            let mut first = true;
+            let rest: Vec<ReduceItem> = items
+                .iter()
+                .filter(|i| !(matches!(i, ReduceItem::Binder(_)) && std::mem::take(&mut first)))
+                .cloned()
+                .collect();
+            let inner = ast::Expr { kind: ExprKind::Reduce { op, items: rest, body: Box::new(body.clone()) }, span: body.span };
+            let body = self.value(&inner, frame)?;
+            let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, body };
+            frame.pop_to(depth, assumed);
+            return Ok(reduced);
+        }
+        for item in items {
+            if let ReduceItem::Condition(condition) = item {
+                let id = self.condition(condition, frame)?;
+                if guard::has_values(&self.program.exprs, id) {
+                    return Err(Diagnostic::error("value-condition", "this condition depends on values")
+                        .at(condition.span)
+                        .hint("in the bracket of a reduction only indices can be tested; use 'if … then … else' inside"));
+                }
+                match guard::conjunction(&self.program.exprs, id) {
+                    Some(parts) => conditions.extend(parts),
+                    None => filters.push(id),
+                }
+            }
+        }
+        frame.assumptions.extend(conditions.iter().cloned());
+        let mut body = self.value(body, frame)?;
+        for filter in filters {
+            let neutral = self.program.exprs.constant(op.neutral());
+            body = self.program.exprs.add(Expr::Select(filter, body, neutral));
+        }
+        conditions.retain(|c| c.decided() != Some(true));
+        let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, body };
+        frame.pop_to(depth, assumed);
+        Ok(reduced)
+    }
+
+    /// A reduction inside an expression: a definition of its own over the indices that it uses.
+    fn lower_nested(
+        &mut self,
+        op: ReduceOp,
+        items: &[ReduceItem],
+        body: &ast::Expr,
+        frame: &mut Frame,
+    ) -> Lowered<ExprId> {
+        let outer = std::mem::take(&mut frame.accesses);
+        let shared = std::mem::take(&mut frame.shared);
+        let rank = frame.indices.len();
+        let reduced = self.lower_reduction(op, items, body, frame)?;
+        let own = std::mem::replace(&mut frame.accesses, outer);
+        frame.shared = shared;
+        let full = Definition {
+            tensor: TensorId(u32::MAX),
+            indices: reduced.indices,
+            rank,
+            reduction: reduced.reduction,
+            conditions: reduced.conditions,
+            assumptions: frame.assumptions.clone(),
+            body: reduced.body,
+        };
+        let name = format!("{}_{}", frame.name, op.name());
+        let context = self.program.size_context();
+        let before = self.program.definitions.len();
+        let (access, map) = nested::add(&mut self.program, full, name, &context, &frame.shared)?;
+        if self.program.definitions.len() > before {
+            frame.shared.push(access);
+            let tensor = self.program.definitions[before].tensor;
+            for (id, span) in own {
+                let moved = nested::remap(&mut self.program.exprs, id, &map);
+                self.places.accesses.entry((tensor, moved)).or_insert(span);
+            }
+        }
+        Ok(access)
+    }
+
+    fn value(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
+        if let Some(affine) = self.index_value(expr, frame)? {
+            return Ok(match affine.as_constant() {
+                Some(number) => {
+                    let number = number.to_f64().value();
+                    self.program.exprs.constant(number)
+                }
+                None => self.program.exprs.add(Expr::Index(affine)),
+            });
+        }
+        match &expr.kind {
+            ExprKind::Integer(value) => {
+                let value = value.to_f64().value();
+                Ok(self.program.exprs.constant(value))
+            }
+            ExprKind::Real(value) => Ok(self.program.exprs.constant(*value)),
+            ExprKind::Pi => Ok(self.program.exprs.constant(std::f64::consts::PI)),
+            ExprKind::Inf => Ok(self.program.exprs.constant(f64::INFINITY)),
+            ExprKind::Name(name) => self.access(name, expr.span, &[], None, expr.span, frame),
+            ExprKind::Access { name, subscripts } => {
+                self.access(&name.text, name.span, subscripts, None, expr.span, frame)
+            }
+            ExprKind::Call { function, arguments } => self.call(function, arguments, expr, frame),
+            ExprKind::Negate(a) => {
+                let a = self.value(a, frame)?;
+                Ok(self.program.exprs.add(Expr::Unary(UnaryOp::Neg, a)))
+            }
+            ExprKind::Binary { op, left, right } => {
+                let op = match op {
+                    ast::BinaryOp::Add => BinaryOp::Add,
+                    ast::BinaryOp::Subtract => BinaryOp::Sub,
+                    ast::BinaryOp::Multiply => BinaryOp::Mul,
+                    ast::BinaryOp::Divide => BinaryOp::Div,
+                    ast::BinaryOp::Power => BinaryOp::Pow,
+                    ast::BinaryOp::FloorDivide | ast::BinaryOp::Remainder => {
+                        let message = "'//' and '%' work on index expressions only";
+                        return Err(Diagnostic::error("bad-index", message)
+                            .at(expr.span)
+                            .hint("for values use '/', or 'floor(a / b)'"));
+                    }
+                    ast::BinaryOp::And | ast::BinaryOp::Or => return Err(not_a_number(expr.span)),
+                };
+                let a = self.value(left, frame)?;
+                let b = self.value(right, frame)?;
+                Ok(self.program.exprs.add(Expr::Binary(op, a, b)))
+            }
+            ExprKind::Compare { .. } | ExprKind::Not(_) => Err(not_a_number(expr.span)),
+            ExprKind::If { condition, then, otherwise } => {
+                let condition = self.condition(condition, frame)?;
+                let assumed = frame.assumptions.len();
+                frame.assumptions.extend(guard::facts(&self.program.exprs, condition, true));
+                let a = self.value(then, frame)?;
+                frame.assumptions.truncate(assumed);
+                frame.assumptions.extend(guard::facts(&self.program.exprs, condition, false));
+                let b = self.value(otherwise, frame)?;
+                frame.assumptions.truncate(assumed);
+                Ok(self.program.exprs.add(Expr::Select(condition, a, b)))
+            }
+            ExprKind::Reduce { op, items, body } => self.lower_nested(*op, items, body, frame),
+        }
+    }
+
+    /// The affine expression, if this is an index expression that mentions an index or a size.
+    fn index_value(&mut self, expr: &ast::Expr, frame: &Frame) -> Lowered<Option<Affine>> {
+        if !self.is_index_like(expr, frame) {
+            return Ok(None);
+        }
+        match self.affine(expr, &frame.scope) {
+            Ok(affine) => Ok(Some(affine)),
+            // A product of indices or sizes is a value like any other.
+            Err(diagnostic) if diagnostic.code == "not-affine" => Ok(None),
+            Err(diagnostic) => Err(diagnostic),
+        }
+    }
+
+    fn is_index_like(&self, expr: &ast::Expr, frame: &Frame) -> bool {
+        match &expr.kind {
+            ExprKind::Integer(_) => true,
+            ExprKind::Name(name) => {
+                let size = matches!(self.symbols.get(name), Some(Symbol::Param(_) | Symbol::Fixed(_)));
+                size || frame.scope.iter().any(|(n, _)| n == name)
+            }
+            ExprKind::Negate(a) => self.is_index_like(a, frame),
+            ExprKind::Binary { op, left, right } => {
+                let whole = match op {
+                    ast::BinaryOp::Add | ast::BinaryOp::Subtract | ast::BinaryOp::Multiply => true,
+                    ast::BinaryOp::FloorDivide | ast::BinaryOp::Remainder => true,
+                    ast::BinaryOp::Divide | ast::BinaryOp::Power | ast::BinaryOp::And | ast::BinaryOp::Or => false,
+                };
+                whole && self.is_index_like(left, frame) && self.is_index_like(right, frame)
+            }
+            _ => false,
+        }
+    }
+
+    /// An element of a tensor; outside of it `padding`, if that is given.
+    fn access(
+        &mut self,
+        name: &str,
+        name_span: Span,
+        subscripts: &[ast::Expr],
+        padding: Option<ExprId>,
+        span: Span,
+        frame: &mut Frame,
+    ) -> Lowered<ExprId> {
+        if frame.scope.iter().any(|(n, _)| n == name) {
+            let message = format!("'{name}' is an index and has no elements");
+            return Err(Diagnostic::error("not-a-tensor", message).at(name_span));
+        }
+        let tensor = match self.symbols.get(name) {
+            Some(Symbol::Tensor(id)) => *id,
+            Some(Symbol::Param(_) | Symbol::Fixed(_)) => {
+                let message = format!("'{name}' is a size and has no elements");
+                return Err(Diagnostic::error("not-a-tensor", message).at(name_span));
+            }
+            Some(Symbol::Declared(declared)) => {
+                if self.broken.iter().any(|b| b == name) {
+                    // Reported where it is defined; this definition is dropped without a message of its own.
+                    return Err(self.diagnostics.last().cloned().expect("a broken definition has been reported"));
+                }
+                let message = format!("'{name}' is used before its definition");
+                return Err(Diagnostic::error("used-before-definition", message)
+                    .at(name_span)
+                    .label(*declared, "defined here")
+                    .hint("move the definition up; a tensor can't be defined by itself"));
+            }
+            None => return Err(self.unknown(name, name_span, &frame.scope)),
+        };
+        let extents = self.program[tensor].extents.clone();
+        if extents.len() != subscripts.len() {
+            let message = format!(
+                "'{name}' has {} dimension{}, but {} subscript{} are given",
+                extents.len(),
+                if extents.len() == 1 { "" } else { "s" },
+                subscripts.len(),
+                if subscripts.len() == 1 { "" } else { "s" }
+            );
+            return Err(Diagnostic::error("subscript-count", message).at(span));
+        }
+        let mut pieces = Vec::new();
+        for (subscript, extent) in subscripts.iter().zip(&extents) {
+            pieces.push(self.pieces(subscript, extent, &frame.scope)?);
+        }
+        Ok(self.choose(tensor, &pieces, &mut Vec::new(), padding, span, frame))
+    }
+
+    /// One access for each combination of pieces.
+    fn choose(
+        &mut self,
+        tensor: TensorId,
+        pieces: &[Pieces],
+        subscripts: &mut Vec<Affine>,
+        padding: Option<ExprId>,
+        span: Span,
+        frame: &mut Frame,
+    ) -> ExprId {
+        match pieces.split_first() {
+            Some((Pieces::Affine(affine), rest)) => {
+                subscripts.push(affine.clone());
+                let chosen = self.choose(tensor, rest, subscripts, padding, span, frame);
+                subscripts.pop();
+                chosen
+            }
+            Some((Pieces::If(condition, a, b), rest)) => {
+                let [a, b] = [a, b].map(|branch| {
+                    let mut pieces = vec![(**branch).clone()];
+                    pieces.extend_from_slice(rest);
+                    self.choose(tensor, &pieces, subscripts, padding, span, frame)
+                });
+                let condition = self.program.exprs.add_condition(Cond::Index(condition.clone()));
+                self.program.exprs.add(Expr::Select(condition, a, b))
+            }
+            None => {
+                let access = self.program.exprs.access(tensor, subscripts.clone());
+                frame.accesses.push((access, span));
+                match padding {
+                    Some(padding) => {
+                        let extents = self.program[tensor].extents.clone();
+                        guard::inside(&mut self.program.exprs, subscripts, &extents, access, padding)
+                    }
+                    None => access,
+                }
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        function: &ast::Name,
+        arguments: &[ast::Expr],
+        expr: &ast::Expr,
+        frame: &mut Frame,
+    ) -> Lowered<ExprId> {
+        let name = function.text.as_str();
+        if name == "pad" {
+            return self.pad(arguments, expr, frame);
+        }
+        if let Some(&op) = UnaryOp::ALL.iter().find(|op| op.name() == name) {
+            expect_arguments(function, arguments, 1, expr)?;
+            let a = self.value(&arguments[0], frame)?;
+            return Ok(self.program.exprs.add(Expr::Unary(op, a)));
+        }
+        if let Some(&(_, op)) = BinaryOp::FUNCTIONS.iter().find(|(n, _)| *n == name) {
+            expect_arguments(function, arguments, 2, expr)?;
+            let a = self.value(&arguments[0], frame)?;
+            let b = self.value(&arguments[1], frame)?;
+            return Ok(self.program.exprs.add(Expr::Binary(op, a, b)));
+        }
+        if matches!(name, "clamp" | "wrap" | "reflect") {
+            let message = format!("'{name}' can stand only in the subscript of a tensor");
+            return Err(Diagnostic::error("bad-call", message).at(expr.span));
+        }
+        if self.symbols.contains_key(name) {
+            let message = format!("'{name}' is not a function");
+            return Err(Diagnostic::error("bad-call", message)
+                .at(function.span)
+                .hint(format!("brackets hold indices, parentheses hold values: write '{name}[…]'")));
+        }
+        let diagnostic = Diagnostic::error("unknown-function", format!("unknown function '{name}'")).at(function.span);
+        Err(match super::declare::nearest(name, FUNCTIONS.iter().copied()) {
+            Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),
+            None => diagnostic,
+        })
+    }
+
+    fn pad(&mut self, arguments: &[ast::Expr], expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
+        match arguments {
+            [ast::Expr { kind: ExprKind::Access { name, subscripts }, .. }, value] => {
+                let value = self.value(value, frame)?;
+                self.access(&name.text, name.span, subscripts, Some(value), arguments[0].span, frame)
+            }
+            _ => Err(Diagnostic::error("bad-call", "'pad' takes an element of a tensor and a value")
+                .at(expr.span)
+                .hint("as in 'pad(x[i - 1], 0)'")),
+        }
+    }
+
+    fn condition(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<CondId> {
+        match &expr.kind {
+            ExprKind::Compare { first, rest } => {
+                let mut whole: Option<CondId> = None;
+                let mut left = self.side(first, frame)?;
+                for (op, right) in rest {
+                    let right = self.side(right, frame)?;
+                    let part = self.comparison(*op, &left, &right);
+                    whole = Some(match whole {
+                        Some(whole) => self.program.exprs.add_condition(Cond::And(whole, part)),
+                        None => part,
+                    });
+                    left = right;
+                }
+                Ok(whole.expect("a comparison has two sides"))
+            }
+            ExprKind::Not(a) => {
+                let a = self.condition(a, frame)?;
+                Ok(guard::negate(&mut self.program.exprs, a))
+            }
+            ExprKind::Binary { op: op @ (ast::BinaryOp::And | ast::BinaryOp::Or), left, right } => {
+                let a = self.condition(left, frame)?;
+                let assumed = frame.assumptions.len();
+                let taken = *op == ast::BinaryOp::And;
+                frame.assumptions.extend(guard::facts(&self.program.exprs, a, taken));
+                let b = self.condition(right, frame)?;
+                frame.assumptions.truncate(assumed);
+                Ok(self.program.exprs.add_condition(if taken { Cond::And(a, b) } else { Cond::Or(a, b) }))
+            }
+            _ => Err(Diagnostic::error("not-a-condition", "a condition is needed here, and this is a number")
+                .at(expr.span)
+                .hint("compare it, as in 'x[i] != 0'")),
+        }
+    }
+
+    fn side(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<Side> {
+        let index = self.index_value(expr, frame)?;
+        let value = self.value(expr, frame)?;
+        Ok(Side { index, value })
+    }
+
+    fn comparison(&mut self, op: CompareOp, left: &Side, right: &Side) -> CondId {
+        if let (Some(a), Some(b)) = (left.index.clone(), right.index.clone()) {
+            let condition = match op {
+                CompareOp::Lt => Constraint::at_most(a.shift(1), b),
+                CompareOp::Le => Constraint::at_most(a, b),
+                CompareOp::Gt => Constraint::at_most(b.shift(1), a),
+                CompareOp::Ge => Constraint::at_most(b, a),
+                CompareOp::Eq | CompareOp::Ne => Constraint::equal(a, b),
+            };
+            let id = self.program.exprs.add_condition(Cond::Index(condition));
+            return if op == CompareOp::Ne { guard::negate(&mut self.program.exprs, id) } else { id };
+        }
+        let (a, b) = (left.value, right.value);
+        let exprs = &mut self.program.exprs;
+        match op {
+            CompareOp::Lt => exprs.add_condition(Cond::Compare(Comparison::Lt, a, b)),
+            CompareOp::Le => exprs.add_condition(Cond::Compare(Comparison::Le, a, b)),
+            CompareOp::Gt => exprs.add_condition(Cond::Compare(Comparison::Lt, b, a)),
+            CompareOp::Ge => exprs.add_condition(Cond::Compare(Comparison::Le, b, a)),
+            CompareOp::Eq => exprs.add_condition(Cond::Compare(Comparison::Eq, a, b)),
+            CompareOp::Ne => {
+                let equal = exprs.add_condition(Cond::Compare(Comparison::Eq, a, b));
+                exprs.add_condition(Cond::Not(equal))
+            }
+        }
+    }
+}
+
+/// One side of a comparison: a value, and the index expression if it is one.
+struct Side {
+    index: Option<Affine>,
+    value: ExprId,
+}
+
+/// A reduction (or none) with the indices of everything around it.
+struct Reduced {
+    reduction: Option<ReduceOp>,
+    indices: Vec<Index>,
+    conditions: Vec<Constraint>,
+    body: ExprId,
+}
+
+impl Frame {
+    /// Brings the next index of the survey into scope.
+    fn push(&mut self, name: &str) {
+        let depth = self.indices.len();
+        self.depths[self.next] = Some(depth);
+        let depths = &self.depths;
+        let map: Vec<Affine> =
+            depths.iter().map(|d| Affine::index(d.map_or(u32::MAX as usize, |d| d))).collect();
+        let range = self.ranges[self.next].map(|bound| bound.with_indices(&map));
+        self.scope.push((name.to_string(), depth));
+        self.indices.push(Index { name: name.to_string(), range });
+        self.next += 1;
+    }
+
+    fn pop_to(&mut self, depth: usize, assumed: usize) {
+        self.scope.truncate(depth);
+        self.indices.truncate(depth);
+        self.assumptions.truncate(assumed);
+    }
+}
+
+fn expect_arguments(function: &ast::Name, arguments: &[ast::Expr], count: usize, expr: &ast::Expr) -> Lowered<()> {
+    if arguments.len() == count {
+        return Ok(());
+    }
+    let plural = if count == 1 { "" } else { "s" };
+    let message = format!("'{}' takes {count} argument{plural}, and {} are given", function.text, arguments.len());
+    Err(Diagnostic::error("argument-count", message).at(expr.span))
+}
+
+fn not_a_number(span: Span) -> Diagnostic {
+    Diagnostic::error("not-a-number", "a condition is not a number")
+        .at(span)
+        .hint("use 'if … then 1 else 0' to count where it holds")
+}

@@ -1,0 +1,120 @@
+//! Names, ranges and bounds: `Ast` to [`Program`].
+//!
+//! Every definition is resolved in two walks over its expression. The first ([`survey`]) collects the
+//! indices and where they are used as subscripts, from which [`infer`] finds the ranges that were not
+//! written. The second ([`lower`]) builds the normal form: nested reductions become definitions of
+//! their own over just the indices that they use, and `clamp`, `wrap`, `reflect`, `pad`, `min` and
+//! `max` in subscripts become choices between affine accesses.
+
+mod declare;
+mod index;
+mod infer;
+mod lower;
+mod survey;
+
+use crate::bounds::{self, Violation};
+use crate::diagnostic::{Diagnostic, Result, Span};
+use crate::program::{Affine, Constraint, ExprId, ParamId, Program, TensorId};
+use crate::syntax::ast::{Ast, StatementKind};
+use gradix_int::Int;
+use std::collections::HashMap;
+
+/// The most indices that can be in scope at one place.
+pub const MAX_INDICES: usize = 24;
+/// The largest coefficient or constant in an index expression.
+pub const MAX_COEFFICIENT: i64 = 1 << 40;
+
+/// A program and where its parts stand in the source.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// What is computed.
+    pub program: Program,
+    /// Where it was written.
+    pub places: Places,
+}
+
+/// Where the parts of a program stand in the source, for messages once the sizes are known.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Accesses, by the tensor whose definition they are in.
+    pub accesses: HashMap<(TensorId, ExprId), Span>,
+    /// Requirements on sizes, each with what asked for it and where.
+    pub requirements: Vec<(Constraint, Diagnostic)>,
+}
+
+/// Gives every name its meaning. `fixed` holds the sizes that are fixed from outside.
+///
+/// ```
+/// let ast = gradix::syntax::parse("input x[N]\ny[i] = x[N - 1 - i]^2").unwrap();
+/// let resolved = gradix::resolve(&ast, &[]).unwrap();
+/// assert_eq!(resolved.program.outputs.len(), 1);
+/// ```
+pub fn resolve(ast: &Ast, fixed: &[(String, Int)]) -> Result<Resolved> {
+    let mut resolver = Resolver { fixed: fixed.to_vec(), ..Resolver::default() };
+    resolver.declare(ast);
+    for statement in &ast.statements {
+        if let StatementKind::Definition(definition) = &statement.kind {
+            resolver.define(definition);
+        }
+    }
+    resolver.choose_outputs(ast);
+    if resolver.diagnostics.is_empty() {
+        resolver.check_bounds();
+    }
+    if !resolver.diagnostics.is_empty() {
+        resolver.diagnostics.sort_by_key(|d| d.labels.first().map(|l| l.span));
+        return Err(resolver.diagnostics);
+    }
+    Ok(Resolved { program: resolver.program, places: resolver.places })
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq)]
+enum Symbol {
+    Param(ParamId),
+    Fixed(Int),
+    Tensor(TensorId),
+    /// Declared further down, or with a mistake that is reported already.
+    Declared(Span),
+}
+
+#[derive(Default)]
+struct Resolver {
+    program: Program,
+    places: Places,
+    fixed: Vec<(String, Int)>,
+    symbols: HashMap<String, Symbol>,
+    /// Definitions with a mistake: their users are not blamed.
+    broken: Vec<String>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Resolver {
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if !self.diagnostics.contains(&diagnostic) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn check_bounds(&mut self) {
+        let context = self.program.size_context();
+        for violation in bounds::certain(&self.program, &context) {
+            let diagnostic = describe(&self.program, &violation, &self.places);
+            self.report(diagnostic);
+        }
+    }
+
+    /// A size that is the smallest or largest of several expressions.
+    fn derived_size(&mut self, parts: Vec<Affine>, smallest: bool) -> Affine {
+        crate::sizes::derived(&mut self.program, parts, smallest)
+    }
+}
+
+/// The message for a subscript that leaves its tensor.
+pub fn describe(program: &Program, violation: &Violation, places: &Places) -> Diagnostic {
+    let diagnostic = violation.diagnostic(program);
+    match places.accesses.get(&(violation.definition, violation.access)) {
+        Some(&span) => diagnostic.at(span),
+        None => diagnostic,
+    }
+}

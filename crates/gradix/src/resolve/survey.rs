@@ -1,0 +1,155 @@
+//! The first walk over a definition: its indices, and where they are used as subscripts.
+//!
+//! Indices are numbered in the order in which they are introduced; the second walk meets them in the same order.
+
+use super::index::Scope;
+use super::{Resolver, Symbol};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::program::{Affine, Range};
+use crate::syntax::ast::{Binder, Definition, Expr, ExprKind, ReduceItem};
+
+/// An index where it is introduced.
+pub(super) struct Introduced {
+    pub(super) name: String,
+    pub(super) span: Span,
+    /// The range as written.
+    pub(super) range: Option<Range>,
+    /// Whether it is an index of the definition itself.
+    pub(super) output: bool,
+}
+
+/// A subscript that may decide the range of an index.
+pub(super) struct Use {
+    pub(super) subscript: Affine,
+    pub(super) extent: Affine,
+    /// Inside `pad`, `clamp`, `wrap` or `reflect`.
+    pub(super) weak: bool,
+    pub(super) span: Span,
+}
+
+#[derive(Default)]
+pub(super) struct Survey {
+    pub(super) indices: Vec<Introduced>,
+    pub(super) uses: Vec<Use>,
+    scope: Vec<(String, usize)>,
+}
+
+impl Resolver {
+    /// `None` if a mistake was found (and reported).
+    pub(super) fn survey(&mut self, definition: &Definition) -> Option<Survey> {
+        let before = self.diagnostics.len();
+        let mut survey = Survey::default();
+        for binder in &definition.indices {
+            self.introduce_index(binder, true, &mut survey, 0);
+        }
+        self.survey_expr(&definition.body, false, &mut survey);
+        (self.diagnostics.len() == before).then_some(survey)
+    }
+
+    fn introduce_index(&mut self, binder: &Binder, output: bool, survey: &mut Survey, bracket: usize) {
+        let Binder { name, range } = binder;
+        if let Some(Symbol::Param(_) | Symbol::Fixed(_) | Symbol::Tensor(_) | Symbol::Declared(_)) =
+            self.symbols.get(&name.text)
+        {
+            let message = format!("the index '{}' has the name of a size or tensor", name.text);
+            self.report(Diagnostic::error("name-clash", message).at(name.span).hint("choose another name for the index"));
+        }
+        if survey.scope[bracket..].iter().any(|(n, _)| *n == name.text) {
+            let message = format!("the index '{}' appears twice in one bracket", name.text);
+            self.report(Diagnostic::error("duplicate-index", message).at(name.span));
+        }
+        if survey.scope.len() == super::MAX_INDICES {
+            let message = format!("more than {} indices are in scope here", super::MAX_INDICES);
+            self.report(Diagnostic::error("too-many-indices", message).at(name.span));
+        }
+        let written = range.as_ref().and_then(|r| match self.range(r, &survey.scope) {
+            Ok(range) => Some(range),
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                None
+            }
+        });
+        if let (true, Some(range), Some(written)) = (output, range, &written) {
+            self.check_output_range(name.text.as_str(), written, range.low.span.to(range.high.span));
+        }
+        let number = survey.indices.len();
+        survey.indices.push(Introduced { name: name.text.clone(), span: name.span, range: written, output });
+        survey.scope.push((name.text.clone(), number));
+    }
+
+    fn check_output_range(&mut self, name: &str, range: &Range, span: Span) {
+        if range.low != [Affine::constant(0)] {
+            let message = format!("the range of '{name}', an index of a definition, has to start at 0");
+            self.report(Diagnostic::error("bad-range", message).at(span).hint("shift the subscripts instead"));
+        }
+        if range.high.iter().any(Affine::uses_indices) {
+            let message = format!("the extent of '{name}', an index of a definition, can depend on sizes only");
+            let hint = "use the largest extent, and 'if … then … else 0' or a range inside the sum";
+            self.report(Diagnostic::error("bad-range", message).at(span).hint(hint));
+        }
+    }
+
+    fn survey_expr(&mut self, expr: &Expr, weak: bool, survey: &mut Survey) {
+        match &expr.kind {
+            ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf | ExprKind::Name(_) => {}
+            ExprKind::Access { name, subscripts } => {
+                if let Some(Symbol::Tensor(id)) = self.symbols.get(&name.text) {
+                    let extents = self.program[*id].extents.clone();
+                    for (subscript, extent) in subscripts.iter().zip(extents) {
+                        self.survey_subscript(subscript, extent, weak, survey);
+                    }
+                }
+            }
+            ExprKind::Call { function, arguments } => {
+                for (position, argument) in arguments.iter().enumerate() {
+                    self.survey_expr(argument, weak || function.text == "pad" && position == 0, survey);
+                }
+            }
+            ExprKind::Negate(a) | ExprKind::Not(a) => self.survey_expr(a, weak, survey),
+            ExprKind::Binary { left, right, .. } => {
+                self.survey_expr(left, weak, survey);
+                self.survey_expr(right, weak, survey);
+            }
+            ExprKind::Compare { first, rest } => {
+                self.survey_expr(first, weak, survey);
+                rest.iter().for_each(|(_, side)| self.survey_expr(side, weak, survey));
+            }
+            ExprKind::If { condition, then, otherwise } => {
+                for part in [condition, then, otherwise] {
+                    self.survey_expr(part, weak, survey);
+                }
+            }
+            ExprKind::Reduce { items, body, .. } => {
+                let depth = survey.scope.len();
+                for item in items {
+                    if let ReduceItem::Binder(binder) = item {
+                        self.introduce_index(binder, false, survey, depth);
+                    }
+                }
+                for item in items {
+                    if let ReduceItem::Condition(condition) = item {
+                        self.survey_expr(condition, weak, survey);
+                    }
+                }
+                self.survey_expr(body, weak, survey);
+                survey.scope.truncate(depth);
+            }
+        }
+    }
+
+    /// Mistakes in subscripts are reported by the second walk.
+    fn survey_subscript(&mut self, expr: &Expr, extent: Affine, weak: bool, survey: &mut Survey) {
+        let (inner, weak) = match &expr.kind {
+            ExprKind::Call { function, arguments }
+                if matches!(function.text.as_str(), "clamp" | "wrap" | "reflect") && arguments.len() == 1 =>
+            {
+                (&arguments[0], true)
+            }
+            _ => (expr, weak),
+        };
+        let scope: &Scope = &survey.scope.clone();
+        if let Ok(subscript) = self.affine(inner, scope) {
+            survey.uses.push(Use { subscript, extent, weak, span: expr.span });
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! [`Ast`] to LaTeX: an `align*` of declarations and definitions, one row each. Needs the package `amsmath` and,
+//! for the sets of numbers, `amssymb`.
+//!
+//! ```text
+//! y[i] = sum[k in 0..N] x[i + k] / 2   →   y_{i} &= \sum_{k=0}^{N - 1} \frac{x_{i + k}}{2}
+//! ```
+//!
+//! Parentheses stand where the eye needs them, which is not quite where the parser does: a fraction needs none, and
+//! a minus in the middle of a formula does. The name `dx` is set as a differential if there is a tensor `x`.
+//! Comments become comments; `output` statements leave no trace.
+
+use super::Ast;
+use super::ast::*;
+use gradix_int::Int;
+use std::collections::BTreeSet;
+
+/// The program typeset; empty if there is nothing to show.
+pub fn latex(ast: &Ast) -> String {
+    let mut typesetter = Typesetter { out: String::new(), tensors: tensors(ast) };
+    let mut rows = 0;
+    for statement in &ast.statements {
+        typesetter.comments(&statement.comments);
+        typesetter.statement(&statement.kind, &mut rows);
+        typesetter.comments(statement.line_comment.as_slice());
+    }
+    typesetter.comments(&ast.trailing_comments);
+    let Typesetter { out, .. } = typesetter;
+    match rows {
+        0 => out.trim_start().to_string(),
+        _ => format!("\\begin{{align*}}{out}\n\\end{{align*}}\n"),
+    }
+}
+
+fn tensors(ast: &Ast) -> BTreeSet<&str> {
+    ast.statements
+        .iter()
+        .flat_map(|statement| match &statement.kind {
+            StatementKind::Input(inputs) => inputs.iter().map(|input| input.name.text.as_str()).collect(),
+            StatementKind::Definition(definition) => vec![definition.name.text.as_str()],
+            StatementKind::Param(_) | StatementKind::Output(_) => vec![],
+        })
+        .collect()
+}
+
+/// How tightly the outermost sign of a formula binds to the eye, loosest first.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Level {
+    Cases,
+    Or,
+    And,
+    Not,
+    Compare,
+    Sum,
+    Product,
+    Unary,
+    Power,
+    Atom,
+}
+
+struct Typesetter<'a> {
+    out: String,
+    tensors: BTreeSet<&'a str>,
+}
+
+impl Typesetter<'_> {
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn comments(&mut self, comments: &[String]) {
+        for comment in comments.iter().filter(|comment| !comment.trim().is_empty()) {
+            self.out.extend(["\n% ", comment]);
+        }
+    }
+
+    fn statement(&mut self, kind: &StatementKind, rows: &mut usize) {
+        match kind {
+            StatementKind::Param(params) => params.iter().for_each(|param| self.row(rows, |t| t.param(param))),
+            StatementKind::Input(inputs) => inputs.iter().for_each(|input| self.row(rows, |t| t.input(input))),
+            StatementKind::Output(_) => {}
+            StatementKind::Definition(definition) => self.row(rows, |t| t.definition(definition)),
+        }
+    }
+
+    /// A new row; the `\\` that separates it stands at its beginning, since comments may lie between.
+    fn row(&mut self, rows: &mut usize, content: impl FnOnce(&mut Self)) {
+        self.push(if *rows == 0 { "\n" } else { "\n\\\\ " });
+        *rows += 1;
+        content(self);
+    }
+
+    fn param(&mut self, param: &ParamDeclaration) {
+        self.name(&param.name.text);
+        self.push(" &");
+        let fixed = param.bounds.iter().any(|(op, _)| *op == CompareOp::Eq);
+        self.push(if fixed { "" } else { "\\in \\mathbb{N}" });
+        for (position, (op, side)) in param.bounds.iter().enumerate() {
+            if position > 0 || !fixed {
+                self.push(",\\; ");
+                self.name(&param.name.text);
+                self.push(" ");
+            }
+            self.push(compare_sign(*op));
+            self.push(" ");
+            self.expr(side, Level::Sum, false);
+        }
+    }
+
+    fn input(&mut self, input: &InputDeclaration) {
+        self.name(&input.name.text);
+        self.push(" &\\in \\mathbb{R}");
+        let Some((first, rest)) = input.extents.split_first() else { return };
+        let loosest = if rest.is_empty() { Level::Cases } else { Level::Product };
+        self.push("^{");
+        self.expr(first, loosest, false);
+        for extent in rest {
+            self.push(" \\times ");
+            self.expr(extent, loosest, false);
+        }
+        self.push("}");
+    }
+
+    fn definition(&mut self, definition: &Definition) {
+        self.name(&definition.name.text);
+        self.subscripts(&definition.indices, |t, binder| t.name(&binder.name.text));
+        self.push(" &= ");
+        self.expr(&definition.body, Level::Cases, false);
+        for (position, binder) in definition.indices.iter().filter(|binder| binder.range.is_some()).enumerate() {
+            self.push(if position == 0 { ",\\qquad " } else { ",\\; " });
+            self.membership(binder);
+        }
+    }
+
+    fn subscripts<T>(&mut self, items: &[T], one: impl Fn(&mut Self, &T)) {
+        if items.is_empty() {
+            return;
+        }
+        self.push("_{");
+        self.list(items, ",\\,", one);
+        self.push("}");
+    }
+
+    fn list<T>(&mut self, items: &[T], separator: &str, one: impl Fn(&mut Self, &T)) {
+        for (position, item) in items.iter().enumerate() {
+            self.push(if position == 0 { "" } else { separator });
+            one(self, item);
+        }
+    }
+
+    /// `lo \le k < hi`, or just `k`
+    fn membership(&mut self, binder: &Binder) {
+        if let Some(range) = &binder.range {
+            self.expr(&range.low, Level::Sum, false);
+            self.push(" \\le ");
+        }
+        self.name(&binder.name.text);
+        if let Some(range) = &binder.range {
+            self.push(if range.inclusive { " \\le " } else { " < " });
+            self.expr(&range.high, Level::Sum, false);
+        }
+    }
+
+    /// One letter, Greek or not, is set as it is; anything longer upright; a differential with an upright d.
+    fn name(&mut self, name: &str) {
+        let letters = name.chars().count();
+        match name.strip_prefix('d').filter(|rest| self.tensors.contains(rest)) {
+            Some(rest) => {
+                self.push("\\mathrm{d}");
+                self.name(rest);
+            }
+            None if letters == 1 && name != "_" => self.letters(name),
+            None if GREEK.iter().any(|(_, word)| *word == name) => self.out.extend(["\\", name]),
+            None => {
+                self.push("\\mathrm{");
+                self.letters(name);
+                self.push("}");
+            }
+        }
+    }
+
+    /// A Greek letter becomes a command, which must not run into the next letter.
+    fn letters(&mut self, name: &str) {
+        let mut rest = name.chars().peekable();
+        while let Some(letter) = rest.next() {
+            match GREEK.iter().find(|(greek, _)| *greek == letter) {
+                Some((_, word)) => {
+                    self.out.extend(["\\", word]);
+                    self.push(if rest.peek().is_some_and(|next| *next != '_') { " " } else { "" });
+                }
+                None if letter == '_' => self.push("\\_"),
+                None => self.out.push(letter),
+            }
+        }
+    }
+
+    /// Typesets `expr` where only what binds at least as tightly as `loosest` can stand without parentheses, and
+    /// where, if `followed`, a reduction would seem to reach over what comes next.
+    fn expr(&mut self, expr: &Expr, loosest: Level, followed: bool) {
+        let reaches = followed && matches!(expr.kind, ExprKind::Reduce { .. });
+        match level(&expr.kind) >= loosest && !reaches {
+            true => self.bare(expr, followed),
+            false => self.fenced("\\left(", expr, "\\right)"),
+        }
+    }
+
+    fn fenced(&mut self, open: &str, expr: &Expr, close: &str) {
+        self.push(open);
+        self.bare(expr, false);
+        self.push(close);
+    }
+
+    /// An operand that stands to the right of a sign, where a minus of its own needs parentheses.
+    fn right(&mut self, expr: &Expr, loosest: Level, followed: bool) {
+        match leads_with_minus(expr) && level(&expr.kind) >= loosest {
+            true => self.fenced("\\left(", expr, "\\right)"),
+            false => self.expr(expr, loosest, followed),
+        }
+    }
+
+    fn bare(&mut self, expr: &Expr, followed: bool) {
+        match &expr.kind {
+            ExprKind::Integer(value) => self.push(&value.to_string()),
+            ExprKind::Real(value) => self.real(*value),
+            ExprKind::Pi => self.push("\\pi"),
+            ExprKind::Inf => self.push("\\infty"),
+            ExprKind::Name(name) => self.name(name),
+            ExprKind::Access { name, subscripts } => self.access(name, subscripts),
+            ExprKind::Call { function, arguments } => self.call(&function.text, arguments),
+            ExprKind::Negate(operand) => {
+                self.push("-");
+                self.right(operand, Level::Unary, followed);
+            }
+            ExprKind::Not(operand) => {
+                self.push("\\lnot ");
+                self.expr(operand, Level::Not, false);
+            }
+            ExprKind::Binary { op, left, right } => self.binary(*op, left, right, followed),
+            ExprKind::Compare { first, rest } => self.compare(first, rest),
+            ExprKind::If { .. } => self.cases(expr),
+            ExprKind::Reduce { op, items, body } => {
+                self.signs(*op, items);
+                self.right(body, Level::Product, false);
+            }
+        }
+    }
+
+    /// Scientific notation as `1.5 \cdot 10^{-7}`.
+    fn real(&mut self, value: f64) {
+        let text = format!("{value:?}").replace("inf", "\\infty");
+        match text.split_once('e') {
+            Some((mantissa, exponent)) => self.out.extend([mantissa, " \\cdot 10^{", exponent, "}"]),
+            None => self.push(&text),
+        }
+    }
+
+    fn access(&mut self, name: &Name, subscripts: &[Expr]) {
+        self.name(&name.text);
+        self.subscripts(subscripts, |t, subscript| t.expr(subscript, Level::Cases, false));
+    }
+
+    fn call(&mut self, function: &str, arguments: &[Expr]) {
+        match (function, arguments) {
+            ("sqrt", [x]) => self.fenced("\\sqrt{", x, "}"),
+            ("cbrt", [x]) => self.fenced("\\sqrt[3]{", x, "}"),
+            ("abs", [x]) => self.fenced("\\left|", x, "\\right|"),
+            ("floor", [x]) => self.fenced("\\left\\lfloor ", x, "\\right\\rfloor"),
+            ("ceil", [x]) => self.fenced("\\left\\lceil ", x, "\\right\\rceil"),
+            ("pow", [base, exponent]) => self.binary(BinaryOp::Power, base, exponent, false),
+            _ => {
+                self.function(function);
+                self.push("\\left(");
+                self.list(arguments, ",\\, ", |t, argument| t.expr(argument, Level::Cases, false));
+                self.push("\\right)");
+            }
+        }
+    }
+
+    fn function(&mut self, function: &str) {
+        match function {
+            "exp" | "log" | "sin" | "cos" | "tan" | "sinh" | "cosh" | "tanh" | "min" | "max" => {
+                self.out.extend(["\\", function]);
+            }
+            "asin" | "acos" | "atan" => self.out.extend(["\\arc", &function[1..]]),
+            "log2" => self.push("\\log_{2}"),
+            "log10" => self.push("\\log_{10}"),
+            "digamma" => self.push("\\psi"),
+            "trigamma" => self.push("\\psi_{1}"),
+            _ => {
+                self.push("\\operatorname{");
+                self.letters(function);
+                self.push("}");
+            }
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, followed: bool) {
+        match op {
+            BinaryOp::Or => self.infix(left, Level::Or, " \\lor ", right, Level::And, false),
+            BinaryOp::And => self.infix(left, Level::And, " \\land ", right, Level::Not, false),
+            BinaryOp::Add => self.infix(left, Level::Sum, " + ", right, Level::Product, false),
+            BinaryOp::Subtract => self.infix(left, Level::Sum, " - ", right, Level::Product, false),
+            BinaryOp::Multiply => self.infix(left, Level::Product, times(left, right), right, Level::Unary, followed),
+            BinaryOp::Divide => self.fraction(left, right),
+            BinaryOp::FloorDivide => {
+                self.push("\\left\\lfloor ");
+                self.fraction(left, right);
+                self.push("\\right\\rfloor");
+            }
+            BinaryOp::Remainder => self.infix(left, Level::Product, " \\bmod ", right, Level::Unary, true),
+            BinaryOp::Power => {
+                self.expr(left, Level::Atom, true);
+                self.push("^{");
+                self.expr(right, Level::Cases, false);
+                self.push("}");
+            }
+        }
+    }
+
+    fn infix(&mut self, left: &Expr, left_level: Level, sign: &str, right: &Expr, right_level: Level, followed: bool) {
+        self.expr(left, left_level, left_level == Level::Product);
+        self.push(sign);
+        self.right(right, right_level, followed);
+    }
+
+    fn fraction(&mut self, left: &Expr, right: &Expr) {
+        self.fenced("\\frac{", left, "}{");
+        self.fenced("", right, "}");
+    }
+
+    fn compare(&mut self, first: &Expr, rest: &[(CompareOp, Expr)]) {
+        self.expr(first, Level::Sum, false);
+        for (op, side) in rest {
+            self.out.extend([" ", compare_sign(*op), " "]);
+            self.expr(side, Level::Sum, false);
+        }
+    }
+
+    /// A chain of `else if` gives one row for each branch.
+    fn cases(&mut self, expr: &Expr) {
+        self.push("\\begin{cases} ");
+        let mut expr = expr;
+        while let ExprKind::If { condition, then, otherwise } = &expr.kind {
+            self.expr(then, Level::Cases, false);
+            self.push(" & \\text{if } ");
+            self.expr(condition, Level::Or, false);
+            self.push(" \\\\ ");
+            expr = otherwise;
+        }
+        self.expr(expr, Level::Cases, false);
+        self.push(" & \\text{otherwise} \\end{cases}");
+    }
+
+    /// The signs of a reduction: with conditions one sign above a stack, else one for each index with a range.
+    fn signs(&mut self, op: ReduceOp, items: &[ReduceItem]) {
+        let binders = || items.iter().filter_map(as_binder);
+        let limits = matches!(op, ReduceOp::Sum | ReduceOp::Prod) && binders().count() == items.len();
+        if limits && binders().any(|binder| binder.range.is_some()) {
+            return binders().for_each(|binder| self.sign_with_limits(op, binder));
+        }
+        self.push(reduce_sign(op));
+        let stacked = items.len() > 1 && items.iter().any(|item| as_binder(item).is_none_or(|b| b.range.is_some()));
+        self.push(if stacked { "_{\\substack{" } else { "_{" });
+        self.list(items, if stacked { " \\\\ " } else { ",\\," }, |t, item| match item {
+            ReduceItem::Binder(binder) => t.membership(binder),
+            ReduceItem::Condition(condition) => t.expr(condition, Level::Cases, false),
+        });
+        self.push(if stacked { "}} " } else { "} " });
+    }
+
+    /// `\sum_{k=lo}^{hi}`, with the last value on top.
+    fn sign_with_limits(&mut self, op: ReduceOp, binder: &Binder) {
+        self.push(reduce_sign(op));
+        self.push("_{");
+        self.name(&binder.name.text);
+        if let Some(range) = &binder.range {
+            self.push("=");
+            self.expr(&range.low, Level::Sum, false);
+            self.push("}^{");
+            match range.inclusive {
+                true => self.expr(&range.high, Level::Sum, false),
+                false => self.expr(&one_less(&range.high), Level::Sum, false),
+            }
+        }
+        self.push("} ");
+    }
+}
+
+fn as_binder(item: &ReduceItem) -> Option<&Binder> {
+    match item {
+        ReduceItem::Binder(binder) => Some(binder),
+        ReduceItem::Condition(_) => None,
+    }
+}
+
+/// `expr - 1`, with the constant at its end counted down.
+fn one_less(expr: &Expr) -> Expr {
+    let at = |kind| Expr { kind, span: expr.span };
+    let (rest, constant) = split_constant(expr);
+    let constant = constant - Int::from(1);
+    let (op, size) = if constant < Int::from(0) { (BinaryOp::Subtract, -constant) } else { (BinaryOp::Add, constant) };
+    match rest {
+        None => at(ExprKind::Integer(if op == BinaryOp::Subtract { -size } else { size })),
+        Some(rest) if size == Int::from(0) => rest.clone(),
+        Some(rest) => {
+            let right = at(ExprKind::Integer(size));
+            at(ExprKind::Binary { op, left: Box::new(rest.clone()), right: Box::new(right) })
+        }
+    }
+}
+
+/// `expr` as the sum of an expression, if there is one, and an integer.
+fn split_constant(expr: &Expr) -> (Option<&Expr>, Int) {
+    let integer = |expr: &Expr| match &expr.kind {
+        ExprKind::Integer(value) => Some(value.clone()),
+        _ => None,
+    };
+    let split = match &expr.kind {
+        ExprKind::Integer(value) => Some((None, value.clone())),
+        ExprKind::Binary { op: BinaryOp::Add, left, right } => integer(right).map(|value| (Some(&**left), value)),
+        ExprKind::Binary { op: BinaryOp::Subtract, left, right } => integer(right).map(|value| (Some(&**left), -value)),
+        _ => None,
+    };
+    split.unwrap_or((Some(expr), Int::from(0)))
+}
+
+fn level(kind: &ExprKind) -> Level {
+    match kind {
+        ExprKind::If { .. } => Level::Cases,
+        ExprKind::Binary { op, .. } => binary_level(*op),
+        ExprKind::Not(_) => Level::Not,
+        ExprKind::Compare { .. } => Level::Compare,
+        ExprKind::Negate(_) | ExprKind::Reduce { .. } => Level::Unary,
+        ExprKind::Integer(value) if *value < 0.into() => Level::Unary,
+        ExprKind::Real(value) if format!("{value:?}").contains(['e', '-']) => Level::Product,
+        ExprKind::Call { function, .. } if function.text == "pow" => Level::Power,
+        ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf => Level::Atom,
+        ExprKind::Name(_) | ExprKind::Access { .. } | ExprKind::Call { .. } => Level::Atom,
+    }
+}
+
+/// A remainder is set like a sum, so that it gets parentheses among factors and terms.
+fn binary_level(op: BinaryOp) -> Level {
+    match op {
+        BinaryOp::Or => Level::Or,
+        BinaryOp::And => Level::And,
+        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Remainder => Level::Sum,
+        BinaryOp::Multiply => Level::Product,
+        BinaryOp::Divide | BinaryOp::Power => Level::Power,
+        BinaryOp::FloorDivide => Level::Atom,
+    }
+}
+
+fn leads_with_minus(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Negate(_) => true,
+        ExprKind::Integer(value) => *value < 0.into(),
+        ExprKind::Real(value) => value.is_sign_negative(),
+        ExprKind::Binary { op: BinaryOp::Multiply, left, .. } => leads_with_minus(left),
+        _ => false,
+    }
+}
+
+/// Factors stand side by side, but two numbers need a sign between them.
+fn times(left: &Expr, right: &Expr) -> &'static str {
+    match begins_with_digit(right) {
+        true => " \\cdot ",
+        false if matches!(left.kind, ExprKind::Integer(_) | ExprKind::Real(_)) => " ",
+        false => " \\, ",
+    }
+}
+
+fn begins_with_digit(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Integer(_) | ExprKind::Real(_) => true,
+        ExprKind::Binary { op: BinaryOp::Power | BinaryOp::Multiply, left, .. } => begins_with_digit(left),
+        ExprKind::Binary { op: BinaryOp::Divide, .. } => true,
+        _ => false,
+    }
+}
+
+fn compare_sign(op: CompareOp) -> &'static str {
+    match op {
+        CompareOp::Lt => "<",
+        CompareOp::Le => "\\le",
+        CompareOp::Gt => ">",
+        CompareOp::Ge => "\\ge",
+        CompareOp::Eq => "=",
+        CompareOp::Ne => "\\ne",
+    }
+}
+
+fn reduce_sign(op: ReduceOp) -> &'static str {
+    match op {
+        ReduceOp::Sum => "\\sum",
+        ReduceOp::Prod => "\\prod",
+        ReduceOp::Max => "\\max",
+        ReduceOp::Min => "\\min",
+    }
+}
+
+/// Greek letters that have a command, and its name.
+#[rustfmt::skip]
+const GREEK: &[(char, &str)] = &[
+    ('α', "alpha"), ('β', "beta"), ('γ', "gamma"), ('δ', "delta"), ('ε', "varepsilon"), ('ζ', "zeta"),
+    ('η', "eta"), ('θ', "theta"), ('ι', "iota"), ('κ', "kappa"), ('λ', "lambda"), ('μ', "mu"), ('ν', "nu"),
+    ('ξ', "xi"), ('π', "pi"), ('ρ', "rho"), ('σ', "sigma"), ('ς', "varsigma"), ('τ', "tau"), ('υ', "upsilon"),
+    ('φ', "varphi"), ('χ', "chi"), ('ψ', "psi"), ('ω', "omega"), ('ϵ', "epsilon"), ('ϕ', "phi"), ('ϑ', "vartheta"),
+    ('Γ', "Gamma"), ('Δ', "Delta"), ('Θ', "Theta"), ('Λ', "Lambda"), ('Ξ', "Xi"), ('Π', "Pi"), ('Σ', "Sigma"),
+    ('Υ', "Upsilon"), ('Φ', "Phi"), ('Ψ', "Psi"), ('Ω', "Omega"),
+];

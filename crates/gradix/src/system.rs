@@ -1,0 +1,306 @@
+//! Questions about constraints on indices and sizes, answered by exact integer algebra.
+//!
+//! A system has a column for every atom; `⌊e / c⌋` is a column `q` of its own with `0 <= e - c*q <= c - 1`.
+
+use crate::diagnostic::Diagnostic;
+use crate::program::affine::div_floor;
+use crate::program::{Affine, Atom, Constraint, Range, Relation};
+use gradix_int::{Int, Polyhedron, Row, Sample};
+use std::collections::HashMap;
+
+/// The most rows that elimination may produce.
+pub const MAX_ROWS: usize = 2_000;
+
+/// Constraints as rows over numbered atoms.
+#[derive(Clone, Default)]
+struct System {
+    columns: HashMap<Atom, usize>,
+    atoms: Vec<Atom>,
+    rows: Vec<Constraint>,
+}
+
+impl System {
+    fn new<'a>(constraints: impl IntoIterator<Item = &'a Constraint>) -> Self {
+        let mut system = System::default();
+        constraints.into_iter().for_each(|c| system.add(c.clone()));
+        system
+    }
+
+    fn add(&mut self, constraint: Constraint) {
+        constraint.affine.terms().iter().for_each(|(atom, _)| self.column(atom));
+        self.rows.push(constraint);
+    }
+
+    fn column(&mut self, atom: &Atom) {
+        if self.columns.contains_key(atom) {
+            return;
+        }
+        self.columns.insert(atom.clone(), self.atoms.len());
+        self.atoms.push(atom.clone());
+        if let Atom::Floor(inner, c) = atom {
+            let remainder = inner.add_scaled(&-c.clone(), &Affine::atom(atom.clone()));
+            let above = Affine::constant(c - Int::ONE) - remainder.clone();
+            for affine in [remainder, above] {
+                // Built directly: the canonical form would solve for the floor that is being defined.
+                self.add(Constraint { affine, relation: Relation::NonNegative });
+            }
+        }
+    }
+
+    fn row(&self, affine: &Affine) -> Row {
+        let mut coefficients = vec![Int::ZERO; self.atoms.len()];
+        for (atom, coefficient) in affine.terms() {
+            coefficients[self.columns[atom]] = coefficient.clone();
+        }
+        Row { coefficients, constant: affine.offset().clone() }
+    }
+
+    /// The set, without the rows that equal `skipped`.
+    fn polyhedron(&self, skipped: Option<&Constraint>) -> Polyhedron {
+        let mut polyhedron = Polyhedron::new(self.atoms.len());
+        for constraint in self.rows.iter().filter(|c| Some(*c) != skipped) {
+            match constraint.relation {
+                Relation::NonNegative => polyhedron.add_inequality(self.row(&constraint.affine)),
+                Relation::Zero => polyhedron.add_equality(self.row(&constraint.affine)),
+            }
+        }
+        polyhedron
+    }
+
+    fn affine(&self, row: &Row) -> Affine {
+        let constant = Affine::constant(row.constant.clone());
+        row.coefficients.iter().zip(&self.atoms).filter(|(c, _)| **c != Int::ZERO).fold(constant, |sum, (c, atom)| {
+            sum.add_scaled(c, &Affine::atom(atom.clone()))
+        })
+    }
+}
+
+/// Whether no integer values satisfy them all (as far as exact rational reasoning with integer rounding can tell).
+pub fn is_empty(constraints: &[Constraint]) -> bool {
+    if constraints.iter().any(|c| c.decided() == Some(false)) {
+        return true;
+    }
+    System::new(constraints).polyhedron(None).is_empty()
+}
+
+/// Whether `constraint` holds wherever the context does.
+pub fn implies(context: &[Constraint], constraint: &Constraint) -> bool {
+    if let Some(decided) = constraint.decided() {
+        return decided || is_empty(context);
+    }
+    if context.contains(constraint) {
+        return true;
+    }
+    let mut system = System::new(context);
+    constraint.affine.terms().iter().for_each(|(atom, _)| system.column(atom));
+    implied_by(&system.polyhedron(None), &system.row(&constraint.affine), constraint.relation)
+}
+
+fn implied_by(polyhedron: &Polyhedron, row: &Row, relation: Relation) -> bool {
+    match relation {
+        Relation::NonNegative => polyhedron.implies(row),
+        Relation::Zero => polyhedron.implies_equality(row),
+    }
+}
+
+/// The constraints that the context and the others don't imply; earlier ones are kept first.
+/// `None` if nothing satisfies them.
+pub fn prune(constraints: Vec<Constraint>, context: &[Constraint]) -> Option<Vec<Constraint>> {
+    if constraints.iter().any(|c| c.decided() == Some(false)) {
+        return None;
+    }
+    let mut kept: Vec<Constraint> = Vec::new();
+    for constraint in constraints {
+        if constraint.decided() != Some(true) && !context.contains(&constraint) && !kept.contains(&constraint) {
+            kept.push(constraint);
+        }
+    }
+    if kept.is_empty() {
+        return Some(kept);
+    }
+    if is_empty(&[context, &kept].concat()) {
+        return None;
+    }
+    for position in (0..kept.len()).rev() {
+        let system = System::new(context.iter().chain(&kept));
+        let candidate = &kept[position];
+        if implied_by(&system.polyhedron(Some(candidate)), &system.row(&candidate.affine), candidate.relation) {
+            kept.remove(position);
+        }
+    }
+    Some(kept)
+}
+
+/// What the constraints say about everything but the atoms that `eliminate` picks.
+/// A floor of an eliminated atom is eliminated too.
+pub fn project(constraints: &[Constraint], eliminate: &dyn Fn(&Atom) -> bool) -> Result<Vec<Constraint>, Diagnostic> {
+    let system = System::new(constraints);
+    let mut polyhedron = system.polyhedron(None);
+    for (column, atom) in system.atoms.iter().enumerate() {
+        let mut hit = eliminate(atom);
+        if let Atom::Floor(inner, _) = atom {
+            inner.visit_atoms(&mut |a| hit |= eliminate(a));
+        }
+        if hit {
+            polyhedron = polyhedron.eliminate(column, MAX_ROWS).map_err(|_| too_complex())?;
+        }
+    }
+    let inequalities = polyhedron.inequalities().iter().map(|r| Constraint::non_negative(system.affine(r)));
+    let equalities = polyhedron.equalities().iter().map(|r| Constraint::zero(system.affine(r)));
+    Ok(equalities.chain(inequalities).filter(|c| c.decided() != Some(true)).collect())
+}
+
+/// What an index set becomes when it is solved for its indices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Solved {
+    /// The range of each index, in the order given; it may be empty for some outer values.
+    pub ranges: Vec<Range>,
+    /// What else restricts the indices.
+    pub conditions: Vec<Constraint>,
+    /// What does not mention them.
+    pub outer: Vec<Constraint>,
+}
+
+/// Solves constraints for the indices at `positions` (outermost first) by Fourier–Motzkin elimination:
+/// each gets bounds in earlier ones and what lies outside. `None` if the set is empty for all outer values;
+/// an index that stays without a bound is reported as `Err(position)`.
+pub fn solve(
+    constraints: Vec<Constraint>,
+    positions: &[usize],
+    context: &[Constraint],
+) -> Result<Option<Solved>, Unsolved> {
+    let Some(rows) = prune(constraints, context) else { return Ok(None) };
+    // The flag marks rows made by elimination: where they fail, an inner range is empty.
+    let mut live: Vec<(Constraint, bool)> = rows.into_iter().map(|c| (c, false)).collect();
+    let mut ranges = Vec::new();
+    let mut conditions = Vec::new();
+    for (depth, &position) in positions.iter().enumerate().rev() {
+        let (mentioned, rest): (Vec<_>, Vec<_>) = live.into_iter().partition(|(c, _)| c.affine.uses_index(position));
+        live = rest;
+        let (linear, other): (Vec<_>, Vec<_>) = mentioned.into_iter().partition(|(c, _)| is_linear(c, position));
+        conditions.extend(other.into_iter().filter(|(_, made)| !made).map(|(c, _)| c));
+        let range = range_of(&linear, position).ok_or(Unsolved::Unbounded(position))?;
+        ranges.push(range);
+        let made = combinations(&linear, position, &positions[..depth]);
+        if live.len() + made.len() > MAX_ROWS {
+            return Err(Unsolved::TooLarge);
+        }
+        let known: Vec<Constraint> = context.iter().chain(live.iter().map(|(c, _)| c)).cloned().collect();
+        let Some(made) = prune(made, &known) else { return Ok(None) };
+        live.extend(made.into_iter().map(|c| (c, true)));
+    }
+    ranges.reverse();
+    conditions.reverse();
+    let outer = live.into_iter().filter(|(_, made)| !made).map(|(c, _)| c).collect();
+    Ok(Some(Solved { ranges, conditions, outer }))
+}
+
+/// Why a set could not be solved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unsolved {
+    /// The index at this position has no linear bound.
+    Unbounded(usize),
+    /// Elimination produced more than [`MAX_ROWS`] rows.
+    TooLarge,
+}
+
+/// The error for index sets past the limit.
+pub fn too_complex() -> Diagnostic {
+    Diagnostic::error("too-complex", format!("an index set needs more than {MAX_ROWS} inequalities to solve"))
+        .hint("split the definition into several with simpler ranges and conditions")
+}
+
+fn is_linear(constraint: &Constraint, position: usize) -> bool {
+    let inside = constraint.affine.terms().iter().any(|(atom, _)| match atom {
+        Atom::Floor(inner, _) => inner.uses_index(position),
+        Atom::Index(_) | Atom::Param(_) => false,
+    });
+    constraint.relation == Relation::NonNegative && !inside
+}
+
+/// `a*z + r >= 0` gives `z >= ⌈-r/a⌉`, `-a*z + r >= 0` gives `z <= ⌊r/a⌋`.
+fn range_of(rows: &[(Constraint, bool)], position: usize) -> Option<Range> {
+    let (mut low, mut high) = (Vec::new(), Vec::new());
+    for (row, _) in rows {
+        let (a, rest) = split(&row.affine, position);
+        if a > Int::ZERO {
+            low.push((-rest).shift(&a - Int::ONE).floor_div(&a));
+        } else {
+            high.push(rest.floor_div(&-a));
+        }
+    }
+    (!low.is_empty() && !high.is_empty()).then_some(Range { low, high })
+}
+
+fn split(affine: &Affine, position: usize) -> (Int, Affine) {
+    let atom = Atom::Index(position as u32);
+    let a = affine.coefficient(&atom);
+    let rest = affine.add_scaled(&-a.clone(), &Affine::atom(atom));
+    (a, rest)
+}
+
+fn combinations(rows: &[(Constraint, bool)], position: usize, outer: &[usize]) -> Vec<Constraint> {
+    let parts: Vec<(Int, Affine)> = rows.iter().map(|(row, _)| split(&row.affine, position)).collect();
+    let mut made = Vec::new();
+    for (a, below) in parts.iter().filter(|(a, _)| *a > Int::ZERO) {
+        for (b, above) in parts.iter().filter(|(b, _)| *b < Int::ZERO) {
+            let row = Constraint::non_negative(below.scale(&-b.clone()).add_scaled(a, above));
+            if row.decided() == Some(false) || outer.iter().any(|&p| row.affine.uses_index(p)) {
+                made.push(row);
+            }
+        }
+    }
+    made
+}
+
+/// Values that satisfy all constraints, if some are found within the limit of the search.
+pub enum Found {
+    /// The value of every atom that is an index or a param.
+    Values(HashMap<Atom, Int>),
+    /// There are none.
+    Nothing,
+    /// The search was cut short.
+    Unknown,
+}
+
+/// Searches for integer values that satisfy all constraints.
+pub fn find(constraints: &[Constraint], limit: usize) -> Found {
+    if constraints.iter().any(|c| c.decided() == Some(false)) {
+        return Found::Nothing;
+    }
+    let system = System::new(constraints);
+    match system.polyhedron(None).sample(limit) {
+        Sample::Point(point) => Found::Values(system.atoms.into_iter().zip(point).collect()),
+        Sample::Empty => Found::Nothing,
+        Sample::Unknown => Found::Unknown,
+    }
+}
+
+/// The smallest value of `affine` over the constraints as the largest of expressions without the eliminated atoms.
+pub fn lower_bounds(
+    affine: &Affine,
+    constraints: &[Constraint],
+    eliminate: &dyn Fn(&Atom) -> bool,
+) -> Result<Vec<Affine>, Diagnostic> {
+    let target = Atom::Index(u32::MAX);
+    let mut rows = vec![Constraint::equal(Affine::atom(target.clone()), affine.clone())];
+    rows.extend(constraints.iter().cloned());
+    let projected = project(&rows, &|atom| *atom != target && eliminate(atom))?;
+    let mut bounds = Vec::new();
+    for constraint in projected {
+        let a = constraint.affine.coefficient(&target);
+        let rest = constraint.affine.add_scaled(&-a.clone(), &Affine::atom(target.clone()));
+        match constraint.relation {
+            Relation::Zero if a == Int::ONE => return Ok(vec![-rest]),
+            Relation::Zero if a == Int::NEG_ONE => return Ok(vec![rest]),
+            Relation::NonNegative if a > Int::ZERO => bounds.push((-rest).shift(&a - Int::ONE).floor_div(&a)),
+            Relation::NonNegative | Relation::Zero => {}
+        }
+    }
+    Ok(bounds)
+}
+
+/// `⌈a / b⌉` for positive `b`.
+pub fn div_ceil(a: &Int, b: &Int) -> Int {
+    -div_floor(&-a.clone(), b)
+}
