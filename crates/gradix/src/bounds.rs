@@ -43,10 +43,6 @@ pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
 
 /// Subscripts that leave their tensors for these sizes, one for each param.
 pub fn at_sizes(program: &Program, sizes: &[Int]) -> Vec<Violation> {
-    let given = sizes.iter().enumerate();
-    let fixed: Vec<Constraint> = given
-        .map(|(i, v)| Constraint::equal(Affine::param(ParamId(i as u32)), Affine::constant(v.clone())))
-        .collect();
     let context = program.size_context();
     let mut found = Vec::new();
     for (definition, place) in open_places(program, &context) {
@@ -59,7 +55,6 @@ pub fn at_sizes(program: &Program, sizes: &[Int]) -> Vec<Violation> {
             }
         }
     }
-    drop(fixed);
     found
 }
 

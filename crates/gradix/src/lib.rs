@@ -1,6 +1,8 @@
 //! Exact symbolic derivatives of tensors defined in index notation.
 
 pub mod bounds;
+pub mod build;
+pub mod derive;
 pub mod diagnostic;
 pub mod guard;
 pub mod nested;
@@ -8,10 +10,13 @@ pub mod print;
 pub mod program;
 pub mod resolve;
 pub mod scalar;
+pub mod settle;
+pub mod simplify;
 pub mod sizes;
 pub mod syntax;
 pub mod system;
 
 pub use diagnostic::{Diagnostic, Result};
+pub use derive::derive;
 pub use program::Program;
 pub use resolve::{Resolved, resolve};

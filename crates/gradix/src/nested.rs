@@ -51,6 +51,33 @@ pub fn add(
     Ok((program.exprs.access(tensor, subscripts), map))
 }
 
+/// Makes `body` the value of a definition. A body that is nothing but a nested reduction over all outputs
+/// becomes the definition's own; the tensor that it was is returned, and no longer defined.
+pub fn define(
+    program: &mut Program,
+    tensor: TensorId,
+    outputs: Vec<Index>,
+    assumptions: Vec<Constraint>,
+    body: ExprId,
+) -> Option<TensorId> {
+    let rank = outputs.len();
+    if let Expr::Access(inner, subscripts) = &program.exprs[body]
+        && program[*inner].kind == TensorKind::Nested
+        && subscripts.iter().enumerate().all(|(i, s)| s.as_index() == Some(i))
+        && subscripts.len() == rank
+        && program.definitions.last().is_some_and(|d| d.tensor == *inner)
+    {
+        let inner = *inner;
+        let nested = program.definitions.pop().expect("just seen");
+        let indices = outputs.into_iter().chain(nested.indices[rank..].iter().cloned()).collect();
+        program.definitions.push(Definition { tensor, indices, assumptions, ..nested });
+        return Some(inner);
+    }
+    let (reduction, conditions) = (None, Vec::new());
+    program.definitions.push(Definition { tensor, indices: outputs, rank, reduction, conditions, assumptions, body });
+    None
+}
+
 /// The expression with its indices replaced.
 pub fn remap(exprs: &mut Exprs, root: ExprId, map: &[Affine]) -> ExprId {
     let identity = map.iter().enumerate().all(|(i, a)| a.as_index() == Some(i));

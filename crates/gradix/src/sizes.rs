@@ -1,7 +1,11 @@
 //! Sizes: those that are the smallest or largest of others, and values for all of them.
 
-use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Program};
+use crate::bounds;
+use crate::diagnostic::{Diagnostic, Result};
+use crate::program::{Affine, Atom, Constraint, Param, ParamId, ParamKind, Program, Relation, TensorId};
+use crate::resolve::Places;
 use crate::system;
+use gradix_int::Int;
 
 /// The smallest (or largest) of several expressions in params: one of them if that is always the one,
 /// otherwise a size of its own.
@@ -34,4 +38,210 @@ pub fn derived(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Aff
     let name = format!("{}({})", if smallest { "min" } else { "max" }, parts.join(", "));
     program.params.push(Param { name, kind });
     Affine::param(ParamId(program.params.len() as u32 - 1))
+}
+
+/// What is known about sizes before a run: the shapes of arrays and values given by name.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Values by name.
+    pub given: Vec<(String, Int)>,
+    /// Shapes of inputs.
+    pub shapes: Vec<(TensorId, Vec<usize>)>,
+}
+
+/// The value of every param, from what is known. Every declared bound, requirement and shape is checked.
+pub fn bind(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int>> {
+    let values = infer(program, known)?;
+    let missing = values.iter().zip(&program.params).find(|(v, p)| v.is_none() && p.kind == ParamKind::Free);
+    if let Some((_, param)) = missing {
+        let message = format!("the size '{}' is not known", param.name);
+        let hint = format!("give it with --param {}=…, or give an array whose shape tells it", param.name);
+        return Err(vec![Diagnostic::error("unknown-size", message).hint(hint)]);
+    }
+    let values: Vec<Int> = values.into_iter().flatten().collect();
+    check(program, &values, known, places)?;
+    Ok(values)
+}
+
+/// Sizes for a trial run: those that are not known are chosen small and distinct, such that every bound
+/// and requirement holds, no subscript leaves its tensor and, where possible, no tensor is empty.
+pub fn choose(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int>> {
+    let values = infer(program, known)?;
+    if values.iter().zip(&program.params).all(|(v, p)| v.is_some() || p.kind != ParamKind::Free) {
+        return bind(program, known, places);
+    }
+    let context = program.size_context();
+    let extents = program.tensors.iter().flat_map(|t| t.extents.iter());
+    let filled: Vec<Constraint> = extents.map(|e| Constraint::non_negative(e.shift(-1))).collect();
+    let shaped = known.shapes.iter().flat_map(|(id, shape)| {
+        program[*id].extents.iter().zip(shape).map(|(e, &n)| Constraint::equal(e.clone(), Affine::constant(n)))
+    });
+    let context: Vec<Constraint> = context.into_iter().chain(shaped).collect();
+    let full = [context.as_slice(), &filled].concat();
+    let mut trials = MAX_TRIALS;
+    for rows in [full, context] {
+        if let Some(found) = search(program, &rows, values.clone(), &mut trials) {
+            check(program, &found, known, places)?;
+            return Ok(found);
+        }
+    }
+    Err(vec![
+        Diagnostic::error("no-sizes", "no small sizes were found for which every subscript stays inside its tensor")
+            .hint("give the sizes with --param"),
+    ])
+}
+
+/// The most complete assignments that [`choose`] tries.
+const MAX_TRIALS: usize = 400;
+
+fn search(program: &Program, rows: &[Constraint], values: Vec<Option<Int>>, trials: &mut usize) -> Option<Vec<Int>> {
+    let rows: Vec<Constraint> = rows.iter().map(|row| partly(row, &values)).collect();
+    if system::is_empty(&rows) {
+        return None;
+    }
+    let next = (0..values.len()).find(|&i| values[i].is_none() && program.params[i].kind == ParamKind::Free);
+    let Some(next) = next else {
+        *trials = trials.checked_sub(1)?;
+        let values = complete(program, &values)?;
+        return bounds::at_sizes(program, &values).is_empty().then_some(values);
+    };
+    let taken: Vec<&Int> = values.iter().flatten().collect();
+    let mut order: Vec<Int> = [3, 4, 5, 6, 7, 8, 9, 2].into_iter().chain(10..40).chain([1, 0]).map(Int::from).collect();
+    order.sort_by_key(|candidate| taken.contains(&candidate));
+    order.truncate(if *trials == 0 { 0 } else { order.len() });
+    order.into_iter().find_map(|candidate| {
+        let mut values = values.clone();
+        values[next] = Some(candidate);
+        if *trials == 0 { None } else { search(program, &rows, values, trials) }
+    })
+}
+
+fn partly(row: &Constraint, values: &[Option<Int>]) -> Constraint {
+    row.rebuilt(row.affine.substitute(&mut |atom| match atom {
+        Atom::Param(ParamId(p)) => values[*p as usize].clone().map(Affine::constant),
+        Atom::Index(_) | Atom::Floor(..) => None,
+    }))
+}
+
+/// Values of the free params that names and shapes tell, and of what follows from them.
+fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
+    let mut values: Vec<Option<Int>> = vec![None; program.params.len()];
+    for (name, value) in &known.given {
+        if let Some(p) = program.params.iter().position(|p| p.name == *name) {
+            values[p] = Some(value.clone());
+        }
+    }
+    for (id, shape) in &known.shapes {
+        let tensor = &program[*id];
+        if shape.len() != tensor.rank {
+            let message = format!("'{}' has {} dimensions, but the array has {}", tensor.name, tensor.rank, shape.len());
+            return Err(vec![Diagnostic::error("wrong-shape", message)]);
+        }
+    }
+    loop {
+        let before = values.iter().flatten().count();
+        for (id, shape) in &known.shapes {
+            for (extent, &length) in program[*id].extents.iter().zip(shape) {
+                solve_extent(&partly(&Constraint::equal(extent.clone(), Affine::constant(length)), &values), &mut values);
+            }
+        }
+        for fact in program.facts.iter().filter(|f| f.relation == Relation::Zero) {
+            solve_extent(&partly(fact, &values), &mut values);
+        }
+        for (i, param) in program.params.iter().enumerate() {
+            if values[i].is_none() {
+                values[i] = derived_value(&param.kind, &values);
+            }
+        }
+        if values.iter().flatten().count() == before {
+            return Ok(values);
+        }
+    }
+}
+
+/// An equation with one free size and no floor tells that size.
+fn solve_extent(equation: &Constraint, values: &mut [Option<Int>]) {
+    if let [(Atom::Param(ParamId(p)), factor)] = equation.affine.terms() {
+        let rest = -equation.affine.offset().clone();
+        if &rest % factor == Int::ZERO && values[*p as usize].is_none() {
+            values[*p as usize] = Some(rest / factor);
+        }
+    }
+}
+
+fn derived_value(kind: &ParamKind, values: &[Option<Int>]) -> Option<Int> {
+    let parts = |parts: &[Affine]| parts.iter().map(|p| value_of(p, values)).collect::<Option<Vec<Int>>>();
+    match kind {
+        ParamKind::Free => None,
+        ParamKind::Fixed(value) => Some(value.clone()),
+        ParamKind::Smallest(of) => parts(of)?.into_iter().min(),
+        ParamKind::Largest(of) => parts(of)?.into_iter().max(),
+    }
+}
+
+fn value_of(affine: &Affine, values: &[Option<Int>]) -> Option<Int> {
+    let mut known = true;
+    affine.visit_atoms(&mut |atom| {
+        if let Atom::Param(ParamId(p)) = atom {
+            known &= values[*p as usize].is_some();
+        }
+    });
+    known.then(|| affine.evaluate(&|atom| at_atom(atom, values)))
+}
+
+fn at_atom(atom: &Atom, values: &[Option<Int>]) -> Int {
+    match atom {
+        Atom::Param(ParamId(p)) => values[*p as usize].clone().unwrap_or(Int::ZERO),
+        Atom::Index(_) | Atom::Floor(..) => Int::ZERO,
+    }
+}
+
+fn complete(program: &Program, values: &[Option<Int>]) -> Option<Vec<Int>> {
+    let mut values = values.to_vec();
+    for (i, param) in program.params.iter().enumerate() {
+        if values[i].is_none() {
+            values[i] = derived_value(&param.kind, &values);
+        }
+    }
+    values.into_iter().collect()
+}
+
+/// Checks shapes, declared bounds, requirements and subscripts.
+fn check(program: &Program, values: &[Int], known: &Known, places: &Places) -> Result<()> {
+    let number = |atom: &Atom| at_atom(atom, &values.iter().cloned().map(Some).collect::<Vec<_>>());
+    let mut found = Vec::new();
+    for (id, shape) in &known.shapes {
+        let tensor = &program[*id];
+        for (dimension, (extent, &length)) in tensor.extents.iter().zip(shape).enumerate() {
+            let expected = extent.evaluate(&number).max(Int::ZERO);
+            if expected != Int::from(length) {
+                let extent = crate::print::affine(program, &[], extent);
+                let message = format!(
+                    "dimension {} of '{}' has length {length}, but its extent {extent} is {expected}",
+                    dimension + 1,
+                    tensor.name,
+                );
+                found.push(Diagnostic::error("wrong-shape", message).hint(sizes_hint(program, values)));
+            }
+        }
+    }
+    for fact in program.facts.iter().filter(|f| !f.holds(&number)) {
+        let asked = places.requirements.iter().find(|(c, _)| c == fact).map(|(_, d)| d.clone());
+        let plain = || {
+            let text = crate::print::constraint(program, &[], fact);
+            Diagnostic::error("size-bound", format!("these sizes do not satisfy {text}"))
+        };
+        found.push(asked.unwrap_or_else(plain).hint(sizes_hint(program, values)));
+    }
+    if found.is_empty() {
+        let violations = bounds::at_sizes(program, values);
+        found.extend(violations.iter().map(|v| crate::resolve::describe(program, v, places)));
+    }
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn sizes_hint(program: &Program, values: &[Int]) -> String {
+    let free = program.params.iter().zip(values).filter(|(p, _)| p.kind == ParamKind::Free);
+    let shown: Vec<String> = free.map(|(p, v)| format!("{} = {v}", p.name)).collect();
+    format!("the sizes are {}", shown.join(", "))
 }

@@ -182,9 +182,8 @@ fn chains_within_chains_count_together() {
         exercise(&nest(2));
         assert_eq!(codes(&nest(3)), ["too-deep"]);
         assert_eq!(codes(&nest(MAX_NESTING)), ["too-deep"]);
-        let in_ranges = |depth: usize| {
-            format!("y = {}a{}", "sum[k in 0..".repeat(depth), format!("{chain}] 1").repeat(depth))
-        };
+        let in_ranges =
+            |depth: usize| format!("y = {}a{}", "sum[k in 0..".repeat(depth), format!("{chain}] 1").repeat(depth));
         exercise(&in_ranges(2));
         assert_eq!(codes(&in_ranges(3)), ["too-deep"]);
     });

@@ -105,10 +105,73 @@ fn damaged_programs_are_answered() {
 }
 
 const SOUP: &[&str] = &[
-    "param", "input", "output", "if", "then", "else", "in", "and", "or", "not", "sum", "prod", "max", "min", "pi",
-    "inf", "x", "σ", "exp", "clamp", "0", "1.5", "2e", ".5", "5.", "99999999999999999999", "+", "-", "*", "/", "//",
-    "%", "^", "**", "<", "<=", "==", "!=", "=", ",", "..", "..=", "(", ")", "[", "]", "(", ")", "[", "]", ";", "\n",
-    "\n", " ", " ", " ", "# c", "@", "é", "∑", "\r\n", "!", "&&", "sum[k] ", "sum[k in 0..N] ", "x[i]", "if c then ",
+    "param",
+    "input",
+    "output",
+    "if",
+    "then",
+    "else",
+    "in",
+    "and",
+    "or",
+    "not",
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "pi",
+    "inf",
+    "x",
+    "σ",
+    "exp",
+    "clamp",
+    "0",
+    "1.5",
+    "2e",
+    ".5",
+    "5.",
+    "99999999999999999999",
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "^",
+    "**",
+    "<",
+    "<=",
+    "==",
+    "!=",
+    "=",
+    ",",
+    "..",
+    "..=",
+    "(",
+    ")",
+    "[",
+    "]",
+    "(",
+    ")",
+    "[",
+    "]",
+    ";",
+    "\n",
+    "\n",
+    " ",
+    " ",
+    " ",
+    "# c",
+    "@",
+    "é",
+    "∑",
+    "\r\n",
+    "!",
+    "&&",
+    "sum[k] ",
+    "sum[k in 0..N] ",
+    "x[i]",
+    "if c then ",
 ];
 
 /// The parser says yes or no; a no has marked places, and a yes can be printed and read again.
@@ -193,7 +256,8 @@ impl Random {
     }
 
     fn param(&mut self) -> ParamDeclaration {
-        let bound = |random: &mut Self| (*random.one_of(&[CompareOp::Ge, CompareOp::Le, CompareOp::Eq]), random.expr(2));
+        let bound =
+            |random: &mut Self| (*random.one_of(&[CompareOp::Ge, CompareOp::Le, CompareOp::Eq]), random.expr(2));
         ParamDeclaration { name: self.name(), bounds: self.list(0, bound) }
     }
 
@@ -210,11 +274,8 @@ impl Random {
     }
 
     fn binder(&mut self, depth: usize) -> Binder {
-        let range = self.chance().then(|| Range {
-            low: self.expr(depth),
-            high: self.expr(depth),
-            inclusive: self.chance(),
-        });
+        let range =
+            self.chance().then(|| Range { low: self.expr(depth), high: self.expr(depth), inclusive: self.chance() });
         Binder { name: self.name(), range }
     }
 
@@ -251,11 +312,7 @@ impl Random {
             4..=5 => ExprKind::Negate(self.boxed(depth)),
             6 => ExprKind::Not(self.boxed(depth)),
             7 => ExprKind::Compare { first: self.boxed(depth), rest: self.list(1, |random| random.side(depth)) },
-            8 => ExprKind::If {
-                condition: self.boxed(depth),
-                then: self.boxed(depth),
-                otherwise: self.boxed(depth),
-            },
+            8 => ExprKind::If { condition: self.boxed(depth), then: self.boxed(depth), otherwise: self.boxed(depth) },
             9..=10 => self.reduce(depth),
             _ => ExprKind::Binary { op: *self.one_of(BINARY), left: self.boxed(depth), right: self.boxed(depth) },
         }

@@ -223,24 +223,35 @@ impl Exprs {
 
     /// A graph of just what the roots are made of, in the order of the roots, and their new ids.
     pub fn compacted(&self, roots: &[ExprId]) -> (Exprs, Vec<ExprId>) {
-        let mut new = Exprs::default();
-        let mut done: HashMap<ExprId, ExprId> = HashMap::new();
-        for &root in roots {
-            for id in self.postorder(root) {
-                if done.contains_key(&id) {
-                    continue;
-                }
-                let node = match &self[id] {
-                    leaf @ (Expr::Constant(_) | Expr::Index(_) | Expr::Access(..)) => leaf.clone(),
-                    Expr::Unary(op, a) => Expr::Unary(*op, done[a]),
-                    Expr::Binary(op, a, b) => Expr::Binary(*op, done[a], done[b]),
-                    Expr::Select(c, a, b) => Expr::Select(self.copy_condition(*c, &mut new, &done), done[a], done[b]),
-                };
-                done.insert(id, new.add(node));
-            }
-        }
-        let roots = roots.iter().map(|root| done[root]).collect();
+        let (mut new, mut done) = (Exprs::default(), HashMap::new());
+        let roots = roots.iter().map(|&root| self.copy_into(root, &HashMap::new(), &mut new, &mut done)).collect();
         (new, roots)
+    }
+
+    /// Copies what `root` is made of into another graph, with other ids for tensors; `done` holds what is copied.
+    pub fn copy_into(
+        &self,
+        root: ExprId,
+        tensors: &HashMap<TensorId, TensorId>,
+        to: &mut Exprs,
+        done: &mut HashMap<ExprId, ExprId>,
+    ) -> ExprId {
+        for id in self.postorder(root) {
+            if done.contains_key(&id) {
+                continue;
+            }
+            let node = match &self[id] {
+                leaf @ (Expr::Constant(_) | Expr::Index(_)) => leaf.clone(),
+                Expr::Access(tensor, subscripts) => {
+                    Expr::Access(tensors.get(tensor).copied().unwrap_or(*tensor), subscripts.clone())
+                }
+                Expr::Unary(op, a) => Expr::Unary(*op, done[a]),
+                Expr::Binary(op, a, b) => Expr::Binary(*op, done[a], done[b]),
+                Expr::Select(c, a, b) => Expr::Select(self.copy_condition(*c, to, done), done[a], done[b]),
+            };
+            done.insert(id, to.add(node));
+        }
+        done[&root]
     }
 
     fn copy_condition(&self, id: CondId, to: &mut Exprs, done: &HashMap<ExprId, ExprId>) -> CondId {

@@ -172,6 +172,11 @@ impl Program {
         }
     }
 
+    /// A tensor that is not printed under a name of its own.
+    pub fn add_nested(&mut self, name: String, rank: usize) -> TensorId {
+        self.add_tensor(Tensor { name, kind: TensorKind::Nested, extents: Vec::new(), rank })
+    }
+
     /// Where each tensor is defined.
     pub fn definition_of(&self, tensor: TensorId) -> Option<&Definition> {
         self.definitions.iter().find(|d| d.tensor == tensor)

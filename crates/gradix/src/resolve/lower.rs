@@ -27,6 +27,8 @@ pub(super) struct Frame {
     assumptions: Vec<Constraint>,
     /// Places of accesses, until their definition is known.
     accesses: Vec<(ExprId, Span)>,
+    /// Places of accesses in nested definitions.
+    placed: Vec<(TensorId, ExprId, Span)>,
     /// The accesses to nested definitions made so far, to share equal ones.
     shared: Vec<ExprId>,
 }
@@ -49,6 +51,7 @@ impl Resolver {
                 next: 0,
                 assumptions: Vec::new(),
                 accesses: Vec::new(),
+                placed: Vec::new(),
                 shared: Vec::new(),
             };
             match self.lower_definition(definition, frame) {
@@ -72,34 +75,18 @@ impl Resolver {
             frame.push(&binder.name.text);
         }
         let rank = frame.indices.len();
-        let lowered = match &definition.body.kind {
-            ExprKind::Reduce { op, items, body } => self.lower_reduction(*op, items, body, &mut frame)?,
-            _ => {
-                let body = self.value(&definition.body, &mut frame)?;
-                let indices = frame.indices.clone();
-                Reduced { reduction: None, indices, conditions: Vec::new(), body }
-            }
-        };
-        let extents = frame.indices[..rank].iter().map(|i| i.range.high[0].shift(1)).collect();
+        let body = self.value(&definition.body, &mut frame)?;
+        let outputs = frame.indices;
+        let extents = outputs.iter().map(|i| i.range.high[0].shift(1)).collect();
         let name = definition.name.text.clone();
         let tensor = self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
-        self.finish(tensor, rank, lowered, Vec::new(), frame.accesses);
-        Ok(tensor)
-    }
-
-    fn finish(
-        &mut self,
-        tensor: TensorId,
-        rank: usize,
-        lowered: Reduced,
-        assumptions: Vec<Constraint>,
-        accesses: Vec<(ExprId, Span)>,
-    ) {
-        let Reduced { reduction, indices, conditions, body } = lowered;
-        for (access, span) in accesses {
-            self.places.accesses.entry((tensor, access)).or_insert(span);
+        let merged = nested::define(&mut self.program, tensor, outputs, Vec::new(), body);
+        let own = frame.accesses.into_iter().map(|(access, span)| (tensor, access, span));
+        for (owner, access, span) in frame.placed.into_iter().chain(own) {
+            let owner = if Some(owner) == merged { tensor } else { owner };
+            self.places.accesses.entry((owner, access)).or_insert(span);
         }
-        self.program.definitions.push(Definition { tensor, indices, rank, reduction, conditions, assumptions, body });
+        Ok(tensor)
     }
 
     /// Lowers `⊕[items] body` on top of the indices in scope; the frame is left as it was.
@@ -192,7 +179,7 @@ impl Resolver {
             let tensor = self.program.definitions[before].tensor;
             for (id, span) in own {
                 let moved = nested::remap(&mut self.program.exprs, id, &map);
-                self.places.accesses.entry((tensor, moved)).or_insert(span);
+                frame.placed.push((tensor, moved, span));
             }
         }
         Ok(access)

@@ -65,7 +65,11 @@ pub fn resolve(ast: &Ast, fixed: &[(String, Int)]) -> Result<Resolved> {
         resolver.diagnostics.sort_by_key(|d| d.labels.first().map(|l| l.span));
         return Err(resolver.diagnostics);
     }
-    Ok(Resolved { program: resolver.program, places: resolver.places })
+    let Resolver { mut program, mut places, .. } = resolver;
+    let (tensors, exprs) = crate::settle::tidy(&mut program, false);
+    let accesses = places.accesses.into_iter();
+    places.accesses = accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
+    Ok(Resolved { program, places })
 }
 
 /// What a name stands for.

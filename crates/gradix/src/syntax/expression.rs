@@ -4,7 +4,7 @@
 //! neither this parser nor any recursive function over its trees runs out of stack.
 
 use super::ast::*;
-use super::parse::{BRACKET_RULE, Parsed, Parser};
+use super::parse::{BRACKET_RULE, Parsed, Parser, error};
 use super::token::{Token, TokenKind, shorten};
 use super::{FUNCTIONS, MAX_HEIGHT, MAX_NESTING, is_reserved};
 use crate::diagnostic::{Diagnostic, Span};
@@ -12,7 +12,7 @@ use gradix_int::Int;
 
 /// An expression and its height: 0 for a leaf, else one more than that of its highest part.
 pub(super) struct Tree {
-    pub expr: Expr,
+    pub expr: Box<Expr>,
     height: usize,
 }
 
@@ -77,14 +77,14 @@ impl Parser<'_> {
     pub fn sum(&mut self, height: &mut usize) -> Parsed<Expr> {
         let tree = self.operators(Level::Sum)?;
         *height = tree.height.max(*height);
-        Ok(tree.expr)
+        Ok(*tree.expr)
     }
 
-    /// An expression in a list; raises `height` to its own.
+    /// A whole expression, as in a list; raises `height` to its own.
     pub fn part(&mut self, height: &mut usize) -> Parsed<Expr> {
         let tree = self.expression()?;
         *height = tree.height.max(*height);
-        Ok(tree.expr)
+        Ok(*tree.expr)
     }
 
     /// Every recursion passes through here.
@@ -107,21 +107,17 @@ impl Parser<'_> {
         let otherwise = self.expression()?;
         let span = start.to(otherwise.expr.span);
         let height = condition.height.max(then.height).max(otherwise.height);
-        let kind = ExprKind::If {
-            condition: Box::new(condition.expr),
-            then: Box::new(then.expr),
-            otherwise: Box::new(otherwise.expr),
-        };
+        let kind = ExprKind::If { condition: condition.expr, then: then.expr, otherwise: otherwise.expr };
         above(height, kind, span)
     }
 
     fn word(&mut self, kind: TokenKind, what: &str, start: Span) -> Parsed<Token> {
         self.take(kind).ok_or_else(|| {
-            let mut error = self.unexpected(&format!("expected {what}")).label(start, "of this `if`");
-            if error.hints.is_empty() {
-                error = error.hint("a condition is written `if c then a else b`; it always has both branches");
-            }
-            error
+            let hint = match self.peek().kind {
+                TokenKind::Assign => "`==` compares; `=` only defines",
+                _ => "a condition is written `if c then a else b`; it always has both branches",
+            };
+            Box::new(self.unexpected_but(&format!("expected {what}"), hint).label(start, "of this `if`"))
         })
     }
 
@@ -148,7 +144,7 @@ impl Parser<'_> {
         let start = self.advance().span;
         let operand = self.operators(Level::Not)?;
         let span = start.to(operand.expr.span);
-        above(operand.height, ExprKind::Not(Box::new(operand.expr)), span)
+        above(operand.height, ExprKind::Not(operand.expr), span)
     }
 
     /// The comparisons that follow the side `first`.
@@ -160,9 +156,9 @@ impl Parser<'_> {
             let side = self.operators(Level::Sum)?;
             span = span.to(side.expr.span);
             height = height.max(side.height);
-            rest.push((op, side.expr));
+            rest.push((op, *side.expr));
         }
-        above(height, ExprKind::Compare { first: Box::new(first.expr), rest }, span)
+        above(height, ExprKind::Compare { first: first.expr, rest }, span)
     }
 
     fn unary(&mut self) -> Parsed<Tree> {
@@ -176,7 +172,7 @@ impl Parser<'_> {
         let start = self.advance().span;
         let operand = self.unary()?;
         let span = start.to(operand.expr.span);
-        above(operand.height, ExprKind::Negate(Box::new(operand.expr)), span)
+        above(operand.height, ExprKind::Negate(operand.expr), span)
     }
 
     fn power(&mut self) -> Parsed<Tree> {
@@ -201,18 +197,15 @@ impl Parser<'_> {
             _ => return Err(self.not_an_operand()),
         };
         self.advance();
-        Ok(Tree { expr: Expr { kind, span }, height: 0 })
+        Ok(leaf(kind, span))
     }
 
-    fn not_an_operand(&self) -> Diagnostic {
-        let span = self.peek().span;
-        match self.peek().kind {
-            TokenKind::If => Diagnostic::error("needs-parentheses", "an `if` can't be an operand as it stands")
-                .at(span)
-                .hint("put it in parentheses: `(if c then a else b)`"),
-            TokenKind::Not => Diagnostic::error("needs-parentheses", "a `not` can't be an operand here as it stands")
-                .at(span)
-                .hint("put it in parentheses: `(not c)`"),
+    fn not_an_operand(&self) -> Box<Diagnostic> {
+        let Token { kind, span } = self.peek();
+        let operand = |word: &str| format!("`{word}` can't begin an operand");
+        match kind {
+            TokenKind::If => error("needs-parentheses", operand("if"), span, "write `(if c then a else b)`"),
+            TokenKind::Not => error("needs-parentheses", operand("not"), span, "write `(not c)`"),
             TokenKind::Plus => self.unexpected_but("expected an expression", "there is no sign `+`, only `-`"),
             _ => self.unexpected("expected an expression"),
         }
@@ -237,25 +230,23 @@ impl Parser<'_> {
             _ if known => Err(self.function_without_arguments()),
             _ => {
                 let span = self.advance().span;
-                Ok(Tree { expr: Expr { kind: ExprKind::Name(text.to_string()), span }, height: 0 })
+                Ok(leaf(ExprKind::Name(text.to_string()), span))
             }
         }
     }
 
-    fn function_with_brackets(&self) -> Diagnostic {
+    fn function_with_brackets(&self) -> Box<Diagnostic> {
         let span = self.peek().span;
         let name = self.text(span);
-        Diagnostic::error("wrong-bracket", format!("the function `{name}` is followed by a bracket"))
-            .at(span)
-            .hint(format!("{BRACKET_RULE}: write `{name}(…)`"))
+        let message = format!("the function `{name}` is followed by a bracket");
+        error("wrong-bracket", message, span, &format!("{BRACKET_RULE}: write `{name}(…)`"))
     }
 
-    fn function_without_arguments(&self) -> Diagnostic {
+    fn function_without_arguments(&self) -> Box<Diagnostic> {
         let span = self.peek().span;
         let name = self.text(span);
-        Diagnostic::error("reserved-name", format!("the function `{name}` has no arguments"))
-            .at(span)
-            .hint(format!("write `{name}(…)`; a function can't be used as a name"))
+        let hint = format!("write `{name}(…)`; a function can't be used as a name");
+        error("reserved-name", format!("the function `{name}` has no arguments"), span, &hint)
     }
 
     fn call(&mut self) -> Parsed<Tree> {
@@ -275,17 +266,23 @@ impl Parser<'_> {
     }
 
     fn reduction_or_call(&mut self, op: ReduceOp) -> Parsed<Tree> {
-        let word = self.text(self.peek().span);
+        let callable = FUNCTIONS.contains(&self.text(self.peek().span));
         match self.peek_second() {
             TokenKind::OpenBracket => self.nested(|parser| parser.reduction(op)),
-            TokenKind::OpenParen if FUNCTIONS.contains(&word) => self.nested(Self::call),
-            TokenKind::OpenParen => Err(Diagnostic::error("wrong-bracket", format!("`{word}` is followed by a parenthesis"))
-                .at(self.peek().span)
-                .hint(format!("{BRACKET_RULE}: write `{word}[k] …`"))),
-            _ => Err(Diagnostic::error("reserved-name", format!("`{word}` needs indices in brackets"))
-                .at(self.peek().span)
-                .hint(format!("write `{word}[k] …`; the keyword `{word}` can't be used as a name"))),
+            TokenKind::OpenParen if callable => self.nested(Self::call),
+            _ => Err(self.reduction_without_bracket()),
         }
+    }
+
+    fn reduction_without_bracket(&self) -> Box<Diagnostic> {
+        let span = self.peek().span;
+        let word = self.text(span);
+        if self.peek_second() == TokenKind::OpenParen {
+            let message = format!("`{word}` is followed by a parenthesis");
+            return error("wrong-bracket", message, span, &format!("{BRACKET_RULE}: write `{word}[k] …`"));
+        }
+        let hint = format!("write `{word}[k] …`; the keyword `{word}` can't be used as a name");
+        error("reserved-name", format!("`{word}` needs indices in brackets"), span, &hint)
     }
 
     fn reduction(&mut self, op: ReduceOp) -> Parsed<Tree> {
@@ -300,14 +297,13 @@ impl Parser<'_> {
         }
         let body = self.operators(Level::Product)?;
         let span = word.to(body.expr.span);
-        above(height.max(body.height), ExprKind::Reduce { op, items, body: Box::new(body.expr) }, span)
+        above(height.max(body.height), ExprKind::Reduce { op, items, body: body.expr }, span)
     }
 
-    fn no_index(&self, word: Span, last: Span) -> Diagnostic {
+    fn no_index(&self, word: Span, last: Span) -> Box<Diagnostic> {
         let name = self.text(word);
-        Diagnostic::error("no-index", format!("this `{name}` has no index"))
-            .at(word.to(last))
-            .hint(format!("name what it runs over: `{name}[k] …` or `{name}[k in 0..N] …`"))
+        let hint = format!("name what it runs over: `{name}[k] …` or `{name}[k in 0..N] …`");
+        error("no-index", format!("this `{name}` has no index"), word.to(last), &hint)
     }
 
     fn item(&mut self, height: &mut usize) -> Parsed<ReduceItem> {
@@ -333,11 +329,10 @@ impl Parser<'_> {
         }
     }
 
-    fn neither_index_nor_condition(&self, expr: &Expr) -> Diagnostic {
+    fn neither_index_nor_condition(&self, expr: &Expr) -> Box<Diagnostic> {
         let text = shorten(self.text(expr.span));
-        Diagnostic::error("no-index", format!("`{text}` is neither an index nor a condition"))
-            .at(expr.span)
-            .hint("the bracket of a reduction lists indices (`k`, `k in 0..N`) and conditions (`k != i`)")
+        let hint = "the bracket of a reduction lists indices (`k`, `k in 0..N`) and conditions (`k != i`)";
+        error("no-index", format!("`{text}` is neither an index nor a condition"), expr.span, hint)
     }
 }
 
@@ -354,25 +349,27 @@ fn is_condition(expr: &Expr) -> bool {
 fn binary(op: BinaryOp, left: Tree, right: Tree) -> Parsed<Tree> {
     let span = left.expr.span.to(right.expr.span);
     let height = left.height.max(right.height);
-    above(height, ExprKind::Binary { op, left: Box::new(left.expr), right: Box::new(right.expr) }, span)
+    above(height, ExprKind::Binary { op, left: left.expr, right: right.expr }, span)
+}
+
+fn leaf(kind: ExprKind, span: Span) -> Tree {
+    Tree { expr: Box::new(Expr { kind, span }), height: 0 }
 }
 
 /// The tree whose highest part has height `height`.
 fn above(height: usize, kind: ExprKind, span: Span) -> Parsed<Tree> {
     match height < MAX_HEIGHT {
-        true => Ok(Tree { expr: Expr { kind, span }, height: height + 1 }),
+        true => Ok(Tree { expr: Box::new(Expr { kind, span }), height: height + 1 }),
         false => Err(too_high(span)),
     }
 }
 
-fn too_high(span: Span) -> Diagnostic {
-    Diagnostic::error("too-deep", format!("this expression has more than {MAX_HEIGHT} operations on top of each other"))
-        .at(span)
-        .hint("split it into several definitions, or group a long chain with parentheses")
+fn too_high(span: Span) -> Box<Diagnostic> {
+    let message = format!("this expression has more than {MAX_HEIGHT} operations on top of each other");
+    error("too-deep", message, span, "split it into several definitions, or group a long chain with parentheses")
 }
 
-fn too_deep(span: Span) -> Diagnostic {
-    Diagnostic::error("too-deep", format!("this is nested more than {MAX_NESTING} deep"))
-        .at(span)
-        .hint("split the expression into several definitions")
+fn too_deep(span: Span) -> Box<Diagnostic> {
+    let message = format!("this is nested more than {MAX_NESTING} deep");
+    error("too-deep", message, span, "split the expression into several definitions")
 }

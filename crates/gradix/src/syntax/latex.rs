@@ -232,7 +232,7 @@ impl Typesetter<'_> {
             }
             ExprKind::Not(operand) => {
                 self.push("\\lnot ");
-                self.expr(operand, Level::Not, false);
+                self.expr(operand, Level::Power, false);
             }
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, followed),
             ExprKind::Compare { first, rest } => self.compare(first, rest),
@@ -248,6 +248,7 @@ impl Typesetter<'_> {
     fn real(&mut self, value: f64) {
         let text = format!("{value:?}").replace("inf", "\\infty");
         match text.split_once('e') {
+            Some(("1", exponent)) => self.out.extend(["10^{", exponent, "}"]),
             Some((mantissa, exponent)) => self.out.extend([mantissa, " \\cdot 10^{", exponent, "}"]),
             None => self.push(&text),
         }

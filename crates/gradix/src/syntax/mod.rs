@@ -31,6 +31,7 @@
 pub mod ast;
 mod expression;
 mod latex;
+mod layout;
 mod parse;
 mod print;
 mod token;
@@ -67,7 +68,7 @@ pub fn is_reserved(name: &str) -> bool {
 pub const MAX_SOURCE: usize = 4 << 20;
 
 /// The most names, numbers, symbols and newlines that a text may have.
-pub const MAX_TOKENS: usize = 1_000_000;
+pub const MAX_TOKENS: usize = 2_000_000;
 
 /// How deep parentheses, brackets, reductions, `if`s, exponents and prefix operators may be nested.
 pub const MAX_NESTING: usize = 200;

@@ -1,10 +1,11 @@
-//! Tokens to [`Ast`]: statements, declarations, and the comments that belong to them.
+//! Tokens to [`Ast`]: statements and declarations.
 //!
 //! A statement that can't be understood is reported once, at the first thing that does not fit, and skipped; the
 //! next one is read as if nothing had happened. Expressions are in `expression.rs`.
 
 use super::ast::*;
-use super::token::{Comment, Token, TokenKind, Tokens, shorten, tokenize};
+use super::layout::Layout;
+use super::token::{Token, TokenKind, Tokens, shorten, tokenize};
 use super::{Ast, FUNCTIONS, MAX_ERRORS, MAX_ITEMS, MAX_SOURCE, is_reserved};
 use crate::diagnostic::{Diagnostic, Result, Span};
 
@@ -16,12 +17,12 @@ pub fn parse(source: &str) -> Result<Ast> {
     }
     let Tokens { tokens, comments, mut errors } = tokenize(source);
     let mut parser = Parser { source, tokens: &tokens, first: 0, position: 0, nesting: 0 };
-    let mut layout = Layout { source, comments: &comments, end: None };
+    let mut layout = Layout::new(source, &comments);
     let mut statements = Vec::new();
     while parser.position < tokens.len() && errors.len() < 2 * MAX_ERRORS {
         match parser.statement() {
             Ok((kind, span)) => statements.push(layout.attach(kind, span)),
-            Err(error) => errors.extend(parser.skip_statement().then_some(error)),
+            Err(error) => errors.extend(parser.skip_statement().then_some(*error)),
         }
     }
     if errors.is_empty() {
@@ -37,8 +38,14 @@ fn source_too_large(length: usize) -> Diagnostic {
     Diagnostic::error("source-too-large", message)
 }
 
-/// What one step of the parser gives: the first error ends the statement.
-pub(super) type Parsed<T> = std::result::Result<T, Diagnostic>;
+/// What one step of the parser gives: the first error ends the statement. The box keeps stack frames small.
+pub(super) type Parsed<T> = Result<T, Box<Diagnostic>>;
+
+/// An error at a place; an empty hint is none.
+pub(super) fn error(code: &'static str, message: String, span: Span, hint: &str) -> Box<Diagnostic> {
+    let error = Diagnostic::error(code, message).at(span);
+    Box::new(if hint.is_empty() { error } else { error.hint(hint) })
+}
 
 /// The tokens, and how far they are read. There is an [`TokenKind::End`] behind every statement, and no step goes
 /// past it but the one that ends the statement.
@@ -102,7 +109,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn no_end(&self, statement: TokenKind) -> Diagnostic {
+    fn no_end(&self, statement: TokenKind) -> Box<Diagnostic> {
         let expected = "expected the end of the statement";
         match (statement, self.peek().kind) {
             (_, TokenKind::CloseParen) => self.unexpected_but(expected, "no `(` is open here"),
@@ -147,7 +154,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn wrong_bound(&self) -> Diagnostic {
+    fn wrong_bound(&self) -> Box<Diagnostic> {
         let found = self.peek();
         let hint = match found.kind {
             TokenKind::Compare(CompareOp::Gt) => "`N > e` is `N >= e + 1`",
@@ -156,13 +163,13 @@ impl<'a> Parser<'a> {
             _ => "a param is bounded by `>=` and `<=`, and fixed with `=`",
         };
         let message = format!("`{}` is no bound of a param", self.text(found.span));
-        Diagnostic::error("unexpected-token", message).at(found.span).hint(hint)
+        error("unexpected-token", message, found.span, hint)
     }
 
-    fn param_with_brackets(&self, name: &Name) -> Diagnostic {
-        Diagnostic::error("unexpected-token", format!("the param `{}` has brackets", name.text))
-            .at(self.peek().span)
-            .hint("a param is one integer; tensors are declared with `input`")
+    fn param_with_brackets(&self, name: &Name) -> Box<Diagnostic> {
+        let message = format!("the param `{}` has brackets", shorten(&name.text));
+        let hint = "a param is one integer; tensors are declared with `input`";
+        error("unexpected-token", message, self.peek().span, hint)
     }
 
     fn input(&mut self) -> Parsed<InputDeclaration> {
@@ -187,7 +194,7 @@ impl<'a> Parser<'a> {
         if self.take(TokenKind::Assign).is_none() {
             return Err(self.missing_assign(&name));
         }
-        let body = self.expression()?.expr;
+        let body = self.part(&mut 0)?;
         Ok(Definition { name, indices, body })
     }
 
@@ -201,13 +208,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn parenthesis_for_bracket(&self, name: &Name) -> Diagnostic {
-        Diagnostic::error("wrong-bracket", format!("`{}` is followed by a parenthesis", shorten(&name.text)))
-            .at(self.peek().span)
-            .hint(format!("{BRACKET_RULE}: write `{}[…]`", shorten(&name.text)))
+    fn parenthesis_for_bracket(&self, name: &Name) -> Box<Diagnostic> {
+        let name = shorten(&name.text);
+        let message = format!("`{name}` is followed by a parenthesis");
+        error("wrong-bracket", message, self.peek().span, &format!("{BRACKET_RULE}: write `{name}[…]`"))
     }
 
-    fn missing_assign(&self, name: &Name) -> Diagnostic {
+    fn missing_assign(&self, name: &Name) -> Box<Diagnostic> {
         let hint = match (self.peek().kind, self.peek_second()) {
             (TokenKind::Compare(CompareOp::Eq), _) => "a definition is written with one `=`; `==` compares",
             (kind, TokenKind::Assign) if is_arithmetic(kind) => {
@@ -246,7 +253,7 @@ impl<'a> Parser<'a> {
         Ok(Binder { name, range })
     }
 
-    fn not_a_binder(&self, name: &Name) -> Diagnostic {
+    fn not_a_binder(&self, name: &Name) -> Box<Diagnostic> {
         let name = shorten(&name.text);
         let hint = match self.peek().kind {
             TokenKind::Assign | TokenKind::Integer(_) | TokenKind::Name | TokenKind::OpenParen => {
@@ -270,7 +277,7 @@ impl<'a> Parser<'a> {
         Ok(Range { low, high, inclusive })
     }
 
-    fn missing_range_end(&self, name: &Name, low: &Expr) -> Diagnostic {
+    fn missing_range_end(&self, name: &Name, low: &Expr) -> Box<Diagnostic> {
         let (name, low) = (shorten(&name.text), shorten(self.text(low.span)));
         let hint = format!("a range is written `lo..hi`, without `hi`, or `lo..=hi`: perhaps `{name} in 0..{low}`");
         self.unexpected_but(&format!("expected `..` in the range of `{name}`"), &hint)
@@ -302,22 +309,21 @@ impl<'a> Parser<'a> {
         self.take(close).ok_or_else(|| self.unclosed(open))
     }
 
-    fn empty_list(&self, open: Token) -> Diagnostic {
+    fn empty_list(&self, open: Token) -> Box<Diagnostic> {
         let (noun, hint) = match open.kind {
             TokenKind::OpenBracket => ("brackets", "a scalar is written without brackets"),
             _ => ("parentheses", "a function needs at least one argument"),
         };
-        Diagnostic::error("empty-brackets", format!("there is nothing in these {noun}"))
-            .at(open.span.to(self.peek().span))
-            .hint(hint)
+        let span = open.span.to(self.peek().span);
+        error("empty-brackets", format!("there is nothing in these {noun}"), span, hint)
     }
 
-    fn too_many_items(&self, open: Token) -> Diagnostic {
-        Diagnostic::error("too-many-items", format!("more than {MAX_ITEMS} items follow this `{}`", self.text(open.span)))
-            .at(open.span)
+    fn too_many_items(&self, open: Token) -> Box<Diagnostic> {
+        let message = format!("more than {MAX_ITEMS} items follow this `{}`", self.text(open.span));
+        error("too-many-items", message, open.span, "")
     }
 
-    fn unclosed(&self, open: Token) -> Diagnostic {
+    fn unclosed(&self, open: Token) -> Box<Diagnostic> {
         let (open_text, close_text) = match open.kind {
             TokenKind::OpenBracket => ("[", "]"),
             _ => ("(", ")"),
@@ -326,20 +332,19 @@ impl<'a> Parser<'a> {
         if matches!(self.peek().kind, TokenKind::End | TokenKind::CloseParen | TokenKind::CloseBracket) {
             error.code = "unclosed-bracket";
         }
-        error.label(open.span, format!("to close this `{open_text}`"))
+        Box::new(error.label(open.span, format!("to close this `{open_text}`")))
     }
 
     /// The error that the next token does not fit: `expected` says what would.
-    pub fn unexpected(&self, expected: &str) -> Diagnostic {
+    pub fn unexpected(&self, expected: &str) -> Box<Diagnostic> {
         self.unexpected_but(expected, self.hint_at(self.peek().kind))
     }
 
     /// The same with a hint of one's own; an empty one is none.
-    pub fn unexpected_but(&self, expected: &str, hint: &str) -> Diagnostic {
+    pub fn unexpected_but(&self, expected: &str, hint: &str) -> Box<Diagnostic> {
         let found = self.peek();
         let message = format!("{expected}, found {}", self.describe(found));
-        let error = Diagnostic::error("unexpected-token", message).at(found.span);
-        if hint.is_empty() { error } else { error.hint(hint) }
+        error("unexpected-token", message, found.span, hint)
     }
 
     fn describe(&self, token: Token) -> String {
@@ -358,7 +363,7 @@ impl<'a> Parser<'a> {
         match found {
             TokenKind::Range | TokenKind::RangeInclusive => "a range belongs to an index: `k in lo..hi`",
             _ if !self.is_behind_operand() => "",
-            TokenKind::Assign if self.is_continued() => "the line before goes on here, since it ends in an operator",
+            TokenKind::Assign if self.is_continued() => CONTINUED,
             TokenKind::Assign => "`==` compares; `=` only defines, once in a statement",
             TokenKind::OpenBracket => "only a tensor's name can be followed by `[`",
             TokenKind::Name | TokenKind::Integer(_) | TokenKind::Real(_) | TokenKind::Pi => PRODUCT,
@@ -382,6 +387,8 @@ impl<'a> Parser<'a> {
 
 const PRODUCT: &str = "a product needs `*`; a new statement begins on a new line or after `;`";
 
+const CONTINUED: &str = "this statement began in an earlier line; a line that ends in an operator goes on in the next";
+
 const PLAIN_INDEX: &str = "an index is introduced by its plain name; arithmetic belongs in the subscripts on the right";
 
 /// The rule that makes the notation readable.
@@ -391,72 +398,12 @@ fn is_arithmetic(kind: TokenKind) -> bool {
     matches!(kind, TokenKind::Plus | TokenKind::Minus | TokenKind::Star | TokenKind::Slash)
 }
 
-fn reserved_name(text: &str, span: Span, what: &str) -> Diagnostic {
+fn reserved_name(text: &str, span: Span, what: &str) -> Box<Diagnostic> {
     let noun = match text {
         _ if super::KEYWORDS.contains(&text) => "keyword",
         _ if super::CONSTANTS.contains(&text) => "constant",
         _ => "function",
     };
-    Diagnostic::error("reserved-name", format!("the {noun} `{text}` can't be the name of {what}"))
-        .at(span)
-        .hint(format!("choose another name, such as `{text}_1`"))
-}
-
-/// Hands each statement the comments and the blank line before it.
-struct Layout<'a> {
-    source: &'a str,
-    /// Not handed out yet.
-    comments: &'a [Comment],
-    /// Where the last thing that was handed out ends; none at the start of the text.
-    end: Option<usize>,
-}
-
-impl Layout<'_> {
-    fn attach(&mut self, kind: StatementKind, span: Span) -> Statement {
-        let mut comments = self.comments_before(span.end);
-        // Comments inside the statement leave its start behind them.
-        if self.end.is_none_or(|end| end <= span.start) && self.blank_line_before(span.start) {
-            comments.push(String::new());
-        }
-        let blank_before = comments.first().is_some_and(String::is_empty);
-        comments.drain(..usize::from(blank_before));
-        self.end = Some(span.end);
-        let line_comment = self.line_comment(span.end);
-        Statement { kind, span, comments, line_comment, blank_before }
-    }
-
-    /// The comments that begin before `limit`; an empty one is a blank line.
-    fn comments_before(&mut self, limit: usize) -> Vec<String> {
-        let mut lines = Vec::new();
-        while let Some((comment, rest)) = self.comments.split_first().filter(|(first, _)| first.span.start < limit) {
-            if self.blank_line_before(comment.span.start) {
-                lines.push(String::new());
-            }
-            lines.push(comment.text.clone());
-            self.end = Some(comment.span.end);
-            self.comments = rest;
-        }
-        lines
-    }
-
-    /// The comment that follows `end` with nothing but space and `;` between.
-    fn line_comment(&mut self, end: usize) -> Option<String> {
-        let (comment, rest) = self.comments.split_first()?;
-        let between = &self.source[end..comment.span.start];
-        if between.contains(|c: char| c == '\n' || !(c == ';' || c.is_whitespace())) {
-            return None;
-        }
-        self.end = Some(comment.span.end);
-        self.comments = rest;
-        Some(comment.text.clone())
-    }
-
-    fn blank_line_before(&self, position: usize) -> bool {
-        let newlines = |from: usize| self.source[from..position].bytes().filter(|&byte| byte == b'\n').count();
-        self.end.is_some_and(|end| newlines(end) >= 2)
-    }
-
-    fn rest(mut self) -> Vec<String> {
-        self.comments_before(usize::MAX)
-    }
+    let message = format!("the {noun} `{text}` can't be the name of {what}");
+    error("reserved-name", message, span, &format!("choose another name, such as `{text}_1`"))
 }

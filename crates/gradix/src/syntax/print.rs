@@ -57,7 +57,7 @@ fn comment_text(text: &str) -> String {
 }
 
 /// A statement without its comments.
-pub fn statement_text(kind: &StatementKind) -> String {
+fn statement_text(kind: &StatementKind) -> String {
     match kind {
         StatementKind::Param(params) => format!("param {}", join(params, param_text)),
         StatementKind::Input(inputs) => format!("input {}", join(inputs, input_text)),

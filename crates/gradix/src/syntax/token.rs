@@ -91,8 +91,11 @@ pub(super) fn tokenize(source: &str) -> Tokens {
 }
 
 fn too_many_tokens(position: usize) -> Diagnostic {
-    Diagnostic::error("source-too-large", format!("the text has more than {MAX_TOKENS} names, numbers and symbols"))
-        .at(Span::new(position, position))
+    Diagnostic::error(
+        "source-too-large",
+        format!("the text has more than {MAX_TOKENS} names, numbers, symbols and lines"),
+    )
+    .at(Span::new(position, position))
 }
 
 struct Lexer<'a> {

@@ -43,7 +43,11 @@ fn walk(ast: &mut Ast, on_name: OnName, on_expr: OnExpr) {
                     input.extents.iter_mut().for_each(|extent| walk_expr(extent, on_name, on_expr));
                 }
             }
-            StatementKind::Output(outputs) => outputs.iter_mut().for_each(on_name_ref(on_name)),
+            StatementKind::Output(outputs) => {
+                for name in outputs {
+                    on_name(name);
+                }
+            }
             StatementKind::Definition(definition) => {
                 on_name(&mut definition.name);
                 definition.indices.iter_mut().for_each(|binder| walk_binder(binder, on_name, on_expr));
@@ -51,10 +55,6 @@ fn walk(ast: &mut Ast, on_name: OnName, on_expr: OnExpr) {
             }
         }
     }
-}
-
-fn on_name_ref<'a>(on_name: OnName<'a>) -> impl FnMut(&mut Name) + 'a {
-    move |name| on_name(name)
 }
 
 fn walk_binder(binder: &mut Binder, on_name: OnName, on_expr: OnExpr) {

@@ -1,0 +1,313 @@
+//! The command line, as types: the single definition behind parsing, help, completions and manual pages.
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Exact symbolic derivatives of tensors defined in index notation
+#[derive(Debug, Parser)]
+#[command(name = "gradix", version, arg_required_else_help = true)]
+#[command(after_help = "Example: the gradient of a squared norm
+
+  gradix derive -e 'input x[N]; f = sum[i] x[i]^2'
+
+'gradix help COMMAND' tells more about a command.")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print the derivative program
+    #[command(after_help = "Example: the derivative of a matrix product by its first factor
+
+  gradix derive --wrt a -e 'input a[I, K], b[K, J]; c[i, j] = sum[k] a[i, k] * b[k, j]'")]
+    Derive(DeriveArguments),
+    /// Evaluate the results, and with --grad the derivatives too
+    #[command(after_help = "Examples: with arrays from files, and with random ones
+
+  gradix eval rbf.gx --input x=x.npy --input data.npz --grad -o out.npz
+  gradix eval rbf.gx --random 1 --param N=4")]
+    Eval(EvalArguments),
+    /// Compare every derivative with numeric differentiation on random data
+    #[command(after_help = "Example: first and second derivatives of a program
+
+  gradix check rbf.gx --order 2")]
+    Check(CheckArguments),
+    /// Show the matrices and the solved index sets behind each derivative
+    #[command(after_help = "Example: why a subsampling has a divisibility condition in its derivative
+
+  gradix explain -e 'input x[N]; y[i in 0..N//2] = x[2*i]'")]
+    Explain(ExplainArguments),
+    /// Print the program in canonical form
+    #[command(after_help = "Example:
+
+  gradix fmt rbf.gx")]
+    Fmt(FmtArguments),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: completions for bash, from the next login on
+
+  gradix completions bash > ~/.local/share/bash-completion/completions/gradix")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, of gradix or of one command
+    #[command(after_help = "Example:
+
+  gradix man derive | man -l -")]
+    Man {
+        /// The command
+        command: Option<String>,
+    },
+}
+
+/// Where the program comes from, and how much is said about it.
+#[derive(Args, Debug)]
+pub struct ProgramArguments {
+    /// The program; '-' reads standard input
+    #[arg(required_unless_present = "text", conflicts_with = "text")]
+    pub file: Option<PathBuf>,
+    /// The program itself, in place of a file
+    #[arg(short = 'e', value_name = "TEXT")]
+    pub text: Option<String>,
+    /// Print results and errors only
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Which sizes, results and arguments.
+#[derive(Args, Debug)]
+pub struct SelectionArguments {
+    /// Fix a size; repeatable
+    #[arg(long = "param", value_name = "NAME=SIZE", value_parser = parse_size)]
+    pub params: Vec<(String, i64)>,
+    /// Differentiate by these arguments only
+    #[arg(long, value_name = "ARGUMENT,…", value_delimiter = ',')]
+    pub wrt: Vec<String>,
+    /// Differentiate these results only
+    #[arg(long, value_name = "RESULT,…", value_delimiter = ',')]
+    pub of: Vec<String>,
+}
+
+/// Arguments of `derive`.
+#[derive(Args, Debug)]
+pub struct DeriveArguments {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// Its parts.
+    #[command(flatten)]
+    pub selection: SelectionArguments,
+    /// Which derivative
+    #[arg(long, value_enum, default_value_t = Mode::Reverse)]
+    pub mode: Mode,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// One expression per derivative and no temporaries
+    #[arg(long)]
+    pub inline: bool,
+}
+
+/// Which derivative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// From the derivative df of each result f to the derivative dx of each argument x
+    Reverse,
+    /// From the tangent x_dot of each argument x to the tangent f_dot of each result f
+    Forward,
+    /// All derivatives of each result f by each argument x, as jac_f_x
+    Jacobian,
+    /// All second derivatives of a scalar result f, as hess_f_x_y
+    Hessian,
+}
+
+/// How a program is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The language of the input
+    Text,
+    /// Formulas for a LaTeX document
+    Latex,
+    /// For other programs to read
+    Json,
+    /// The graph of definitions, for Graphviz
+    Dot,
+}
+
+/// Arguments of `eval`.
+#[derive(Args, Debug)]
+pub struct EvalArguments {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// Its parts.
+    #[command(flatten)]
+    pub selection: SelectionArguments,
+    /// An argument from an .npy file, or those in an .npz file by their names; repeatable
+    #[arg(long = "input", value_name = "NAME=FILE.npy|FILE.npz", value_parser = parse_input)]
+    pub inputs: Vec<Input>,
+    /// Fill the arguments not given with uniform random numbers from -1 to 1
+    #[arg(long, value_name = "SEED")]
+    pub random: Option<u64>,
+    /// Evaluate the derivatives too
+    #[arg(long)]
+    pub grad: bool,
+    /// Write every result to this .npz file, under its own name
+    #[arg(short, long, value_name = "FILE.npz", value_parser = parse_output)]
+    pub output: Option<PathBuf>,
+    /// The type of numbers
+    #[arg(long, value_enum, default_value_t = Precision::F64)]
+    pub dtype: Precision,
+    /// What computes
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    pub backend: Backend,
+    /// How many threads compute [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// Arrays for a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// One argument from an `.npy` file.
+    One(String, PathBuf),
+    /// The arguments that an `.npz` file holds.
+    Many(PathBuf),
+}
+
+/// The type of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Precision {
+    /// Double precision
+    F64,
+    /// Single precision
+    F32,
+}
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// The fastest that there is
+    Auto,
+    /// Element by element, slow and obvious
+    Interp,
+}
+
+/// Arguments of `check`.
+#[derive(Args, Debug)]
+pub struct CheckArguments {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// Its parts.
+    #[command(flatten)]
+    pub selection: SelectionArguments,
+    /// Where the random numbers start
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// 2 checks the derivatives of the derivatives too
+    #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub order: u8,
+    /// The largest error that passes, relative to the size of the derivative
+    #[arg(long, value_name = "ERROR", default_value_t = 1e-6, value_parser = parse_tolerance)]
+    pub tol: f64,
+}
+
+/// Arguments of `explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArguments {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// Its parts.
+    #[command(flatten)]
+    pub selection: SelectionArguments,
+    /// Draw the index sets into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Only these accesses, by their numbers in the full list
+    #[arg(long, value_name = "NUMBER,…", value_delimiter = ',')]
+    pub access: Vec<NonZeroU64>,
+}
+
+/// Arguments of `fmt`.
+#[derive(Args, Debug)]
+pub struct FmtArguments {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+}
+
+fn parse_size(text: &str) -> Result<(String, i64), String> {
+    let (name, size) = text.split_once('=').filter(|(name, _)| is_name(name)).ok_or("expected NAME=SIZE")?;
+    let size = size.parse().map_err(|_| format!("'{size}' is not an integer"))?;
+    Ok((name.into(), size))
+}
+
+fn parse_input(text: &str) -> Result<Input, String> {
+    match text.split_once('=').filter(|(name, _)| is_name(name)) {
+        Some((name, path)) if path.ends_with(".npz") => {
+            Err(format!("{name}=… takes an .npy file; an .npz file has names of its own"))
+        }
+        Some((name, path)) => Ok(Input::One(name.into(), path.into())),
+        None if text.ends_with(".npz") => Ok(Input::Many(text.into())),
+        None => Err("expected NAME=FILE.npy or FILE.npz".into()),
+    }
+}
+
+fn parse_output(text: &str) -> Result<PathBuf, String> {
+    if text.ends_with(".npz") { Ok(text.into()) } else { Err("expected the name of an .npz file".into()) }
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let tolerance: Option<f64> = text.parse().ok();
+    tolerance.filter(|value| *value > 0.0).ok_or_else(|| "expected a positive number".into())
+}
+
+/// Whether a program could use this as a name, as far as can be said without one.
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && !text.starts_with(|c: char| c.is_numeric())
+        && !text.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn inputs_name_one_array_or_many() {
+        assert_eq!(parse_input("σ=a=b.npy"), Ok(Input::One("σ".into(), "a=b.npy".into())));
+        assert_eq!(parse_input("./n=1/data.npz"), Ok(Input::Many("./n=1/data.npz".into())));
+        assert!(
+            parse_input("x=data.npz").is_err() && parse_input("data.npy").is_err() && parse_input("=a.npy").is_err()
+        );
+    }
+
+    #[test]
+    fn sizes_are_integers() {
+        assert_eq!(parse_size("N=3"), Ok(("N".into(), 3)));
+        assert_eq!(parse_size("K_1=-2"), Ok(("K_1".into(), -2)));
+        for wrong in ["N", "N=", "N=x", "=3", "N=1.5", "2=2", "N=99999999999999999999"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tolerances_are_positive() {
+        assert_eq!(parse_tolerance("1e-3"), Ok(1e-3));
+        assert!(["0", "-1", "NaN", "x"].iter().all(|text| parse_tolerance(text).is_err()));
+    }
+}

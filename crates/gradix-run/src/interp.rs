@@ -1,0 +1,365 @@
+//! The oracle: evaluates a program directly, element by element, short and obvious.
+//!
+//! Named definitions are computed in order, each element once. Nested ones are computed where they are
+//! first read and remembered, so that a branch that is not taken costs nothing. Every access is checked,
+//! and every arithmetic operation is counted.
+
+use crate::array::{Array, Dtype};
+use gradix::diagnostic::Diagnostic;
+use gradix::program::{
+    Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, Program, Range, Relation, TensorId,
+    TensorKind,
+};
+use gradix_int::Int;
+use std::collections::HashMap;
+
+/// The most elements that one run may hold.
+pub const MAX_ELEMENTS: usize = 1 << 28;
+
+/// What a run gives.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The results in order.
+    pub results: Vec<(String, Array)>,
+    /// How many arithmetic operations on values were performed.
+    pub operations: u64,
+}
+
+/// Evaluates the results. `sizes` has a value for every param, and `inputs` an array for every input.
+pub fn interp(
+    program: &Program,
+    sizes: &[Int],
+    inputs: &HashMap<String, Array>,
+    dtype: Dtype,
+) -> Result<Outcome, Diagnostic> {
+    // Expressions may nest deeply, and the evaluator follows them by recursion.
+    let run = || Machine::new(program, sizes, inputs, dtype).and_then(Machine::run);
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK);
+        let thread = builder.spawn_scoped(scope, run).map_err(|e| failed(format!("no thread can be started: {e}")))?;
+        thread.join().unwrap_or_else(|_| Err(failed("the evaluation failed".to_string())))
+    })
+}
+
+const STACK: usize = 1 << 29;
+
+fn failed(message: String) -> Diagnostic {
+    Diagnostic::error("run", message)
+}
+
+/// An index expression with numbers for the sizes.
+struct Linear {
+    terms: Vec<(usize, i128)>,
+    floors: Vec<(Linear, i128, i128)>,
+    constant: i128,
+}
+
+impl Linear {
+    fn at(&self, point: &[i64]) -> i128 {
+        let plain: i128 = self.terms.iter().map(|(i, c)| c * point[*i] as i128).sum();
+        let floors: i128 = self.floors.iter().map(|(inner, d, c)| c * inner.at(point).div_euclid(*d)).sum();
+        self.constant + plain + floors
+    }
+}
+
+struct Bounds {
+    low: Vec<Linear>,
+    high: Vec<Linear>,
+}
+
+enum Node {
+    Constant(f64),
+    Index(Linear),
+    Access(TensorId, Vec<Linear>),
+    Unary(gradix::program::UnaryOp, usize),
+    Binary(gradix::program::BinaryOp, usize, usize),
+    Select(Test, usize, usize),
+}
+
+enum Test {
+    Index(Linear, Relation),
+    Compare(gradix::program::Comparison, usize, usize),
+    Not(Box<Test>),
+    And(Box<Test>, Box<Test>),
+    Or(Box<Test>, Box<Test>),
+}
+
+/// A definition with numbers for the sizes: nodes in order, the last one the body.
+struct Code {
+    rank: usize,
+    indices: Vec<Bounds>,
+    conditions: Vec<(Linear, Relation)>,
+    reduction: Option<gradix::program::ReduceOp>,
+    nodes: Vec<Node>,
+}
+
+/// Values of one definition's nodes at the point at hand.
+#[derive(Default)]
+struct Scratch {
+    values: Vec<f64>,
+    stamps: Vec<u64>,
+    stamp: u64,
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    arrays: HashMap<TensorId, Array>,
+    remembered: HashMap<TensorId, HashMap<Vec<i64>, f64>>,
+    code: HashMap<TensorId, std::rc::Rc<Code>>,
+    scratch: HashMap<TensorId, Scratch>,
+    sizes: &'a [Int],
+    dtype: Dtype,
+    operations: u64,
+    elements: usize,
+}
+
+impl<'a> Machine<'a> {
+    fn new(
+        program: &'a Program,
+        sizes: &'a [Int],
+        inputs: &HashMap<String, Array>,
+        dtype: Dtype,
+    ) -> Result<Self, Diagnostic> {
+        let mut machine = Machine {
+            program,
+            arrays: HashMap::new(),
+            remembered: HashMap::new(),
+            code: HashMap::new(),
+            scratch: HashMap::new(),
+            sizes,
+            dtype,
+            operations: 0,
+            elements: 0,
+        };
+        for id in program.inputs() {
+            let name = &program[id].name;
+            let array = inputs.get(name).ok_or_else(|| failed(format!("the input '{name}' is not given")))?;
+            if array.shape != machine.shape(id)? {
+                return Err(failed(format!("the input '{name}' has a shape that does not fit the sizes")));
+            }
+            let data = array.data.iter().map(|&v| dtype.round(v)).collect();
+            machine.arrays.insert(id, Array { shape: array.shape.clone(), data });
+        }
+        Ok(machine)
+    }
+
+    fn run(mut self) -> Result<Outcome, Diagnostic> {
+        for definition in &self.program.definitions {
+            let code = std::rc::Rc::new(self.compile(definition)?);
+            self.code.insert(definition.tensor, code.clone());
+            if self.program[definition.tensor].kind == TensorKind::Nested {
+                self.remembered.insert(definition.tensor, HashMap::new());
+                continue;
+            }
+            let shape = self.shape(definition.tensor)?;
+            let count = shape.iter().product();
+            let mut data = Vec::with_capacity(count);
+            let mut point = vec![0i64; code.rank];
+            for _ in 0..count {
+                data.push(self.element(definition.tensor, &code, &point)?);
+                for (position, extent) in point.iter_mut().zip(&shape).rev() {
+                    *position += 1;
+                    if (*position as usize) < *extent {
+                        break;
+                    }
+                    *position = 0;
+                }
+            }
+            self.arrays.insert(definition.tensor, Array { shape, data });
+        }
+        let results = self.program.outputs.iter().map(|t| (self.program[*t].name.clone(), self.arrays[t].clone()));
+        Ok(Outcome { results: results.collect(), operations: self.operations })
+    }
+
+    fn shape(&mut self, tensor: TensorId) -> Result<Vec<usize>, Diagnostic> {
+        let too_large = || failed(format!("the arrays have more than {MAX_ELEMENTS} elements in all"));
+        let mut shape = Vec::new();
+        let mut count = 1usize;
+        for extent in &self.program[tensor].extents {
+            let extent = usize::try_from(self.linear(extent)?.at(&[]).max(0)).map_err(|_| too_large())?;
+            count = count.checked_mul(extent).ok_or_else(too_large)?;
+            shape.push(extent);
+        }
+        self.elements = self.elements.saturating_add(count);
+        if self.elements > MAX_ELEMENTS { Err(too_large()) } else { Ok(shape) }
+    }
+
+    fn linear(&self, affine: &Affine) -> Result<Linear, Diagnostic> {
+        let number = |value: &Int| {
+            i64::try_from(value).map(i128::from).map_err(|_| failed("a number in an index expression is too large".into()))
+        };
+        let mut linear = Linear { terms: Vec::new(), floors: Vec::new(), constant: number(affine.offset())? };
+        for (atom, factor) in affine.terms() {
+            let factor = number(factor)?;
+            match atom {
+                Atom::Index(i) => linear.terms.push((*i as usize, factor)),
+                Atom::Param(ParamId(p)) => linear.constant += factor * number(&self.sizes[*p as usize])?,
+                Atom::Floor(inner, divisor) => linear.floors.push((self.linear(inner)?, number(divisor)?, factor)),
+            }
+        }
+        Ok(linear)
+    }
+
+    fn compile(&self, definition: &Definition) -> Result<Code, Diagnostic> {
+        let exprs = &self.program.exprs;
+        let order = exprs.postorder(definition.body);
+        let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
+        let mut nodes = Vec::with_capacity(order.len());
+        for id in &order {
+            nodes.push(match &exprs[*id] {
+                Expr::Constant(number) => Node::Constant(self.dtype.round(number.value())),
+                Expr::Index(affine) => Node::Index(self.linear(affine)?),
+                Expr::Access(tensor, subscripts) => Node::Access(*tensor, self.linears(subscripts)?),
+                Expr::Unary(op, a) => Node::Unary(*op, place[a]),
+                Expr::Binary(op, a, b) => Node::Binary(*op, place[a], place[b]),
+                Expr::Select(c, a, b) => Node::Select(self.test(*c, &place)?, place[a], place[b]),
+            });
+        }
+        let bounds = |range: &Range| -> Result<Bounds, Diagnostic> {
+            Ok(Bounds { low: self.linears(&range.low)?, high: self.linears(&range.high)? })
+        };
+        let indices = definition.indices.iter().map(|i| bounds(&i.range)).collect::<Result<_, _>>()?;
+        let condition = |c: &Constraint| Ok((self.linear(&c.affine)?, c.relation));
+        let conditions = definition.conditions.iter().map(condition).collect::<Result<_, Diagnostic>>()?;
+        Ok(Code { rank: definition.rank, indices, conditions, reduction: definition.reduction, nodes })
+    }
+
+    fn linears(&self, affines: &[Affine]) -> Result<Vec<Linear>, Diagnostic> {
+        affines.iter().map(|a| self.linear(a)).collect()
+    }
+
+    fn test(&self, id: CondId, place: &HashMap<ExprId, usize>) -> Result<Test, Diagnostic> {
+        Ok(match &self.program.exprs[id] {
+            Cond::Index(constraint) => Test::Index(self.linear(&constraint.affine)?, constraint.relation),
+            Cond::Compare(op, a, b) => Test::Compare(*op, place[a], place[b]),
+            Cond::Not(a) => Test::Not(Box::new(self.test(*a, place)?)),
+            Cond::And(a, b) => Test::And(Box::new(self.test(*a, place)?), Box::new(self.test(*b, place)?)),
+            Cond::Or(a, b) => Test::Or(Box::new(self.test(*a, place)?), Box::new(self.test(*b, place)?)),
+        })
+    }
+
+    /// The value of one element.
+    fn element(&mut self, tensor: TensorId, code: &Code, outputs: &[i64]) -> Result<f64, Diagnostic> {
+        let mut point = outputs.to_vec();
+        let Some(op) = code.reduction else { return self.body(tensor, code, &point) };
+        point.resize(code.indices.len(), 0);
+        let mut total = op.neutral();
+        self.reduce(tensor, code, code.rank, &mut point, op.combine(), &mut total)?;
+        Ok(total)
+    }
+
+    fn reduce(
+        &mut self,
+        tensor: TensorId,
+        code: &Code,
+        depth: usize,
+        point: &mut Vec<i64>,
+        combine: gradix::program::BinaryOp,
+        total: &mut f64,
+    ) -> Result<(), Diagnostic> {
+        if depth == code.indices.len() {
+            if code.conditions.iter().all(|(linear, relation)| holds(linear.at(point), *relation)) {
+                let value = self.body(tensor, code, point)?;
+                self.operations += 1;
+                *total = self.dtype.round(combine.apply(*total, value));
+            }
+            return Ok(());
+        }
+        let Bounds { low, high } = &code.indices[depth];
+        let low = low.iter().map(|l| l.at(point)).max().unwrap_or(0);
+        let high = high.iter().map(|h| h.at(point)).min().unwrap_or(-1);
+        for value in low..=high {
+            point[depth] = i64::try_from(value).map_err(|_| failed("an index is too large".into()))?;
+            self.reduce(tensor, code, depth + 1, point, combine, total)?;
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, tensor: TensorId, code: &Code, point: &[i64]) -> Result<f64, Diagnostic> {
+        let mut scratch = self.scratch.remove(&tensor).unwrap_or_default();
+        scratch.values.resize(code.nodes.len(), 0.0);
+        scratch.stamps.resize(code.nodes.len(), 0);
+        scratch.stamp += 1;
+        let value = self.node(code, code.nodes.len() - 1, point, &mut scratch);
+        self.scratch.insert(tensor, scratch);
+        value
+    }
+
+    fn node(&mut self, code: &Code, id: usize, point: &[i64], scratch: &mut Scratch) -> Result<f64, Diagnostic> {
+        if scratch.stamps[id] == scratch.stamp {
+            return Ok(scratch.values[id]);
+        }
+        let value = match &code.nodes[id] {
+            Node::Constant(value) => *value,
+            Node::Index(linear) => self.dtype.round(linear.at(point) as f64),
+            Node::Access(tensor, subscripts) => self.read(*tensor, subscripts, point)?,
+            Node::Unary(op, a) => {
+                let a = self.node(code, *a, point, scratch)?;
+                self.operations += 1;
+                self.dtype.round(op.apply(a))
+            }
+            Node::Binary(op, a, b) => {
+                let (a, b) = (self.node(code, *a, point, scratch)?, self.node(code, *b, point, scratch)?);
+                self.operations += 1;
+                self.dtype.round(op.apply(a, b))
+            }
+            Node::Select(test, a, b) => {
+                let taken = if self.passes(test, code, point, scratch)? { *a } else { *b };
+                self.node(code, taken, point, scratch)?
+            }
+        };
+        scratch.stamps[id] = scratch.stamp;
+        scratch.values[id] = value;
+        Ok(value)
+    }
+
+    fn passes(&mut self, test: &Test, code: &Code, point: &[i64], scratch: &mut Scratch) -> Result<bool, Diagnostic> {
+        Ok(match test {
+            Test::Index(linear, relation) => holds(linear.at(point), *relation),
+            Test::Compare(op, a, b) => {
+                self.operations += 1;
+                op.apply(self.node(code, *a, point, scratch)?, self.node(code, *b, point, scratch)?)
+            }
+            Test::Not(a) => !self.passes(a, code, point, scratch)?,
+            Test::And(a, b) => self.passes(a, code, point, scratch)? && self.passes(b, code, point, scratch)?,
+            Test::Or(a, b) => self.passes(a, code, point, scratch)? || self.passes(b, code, point, scratch)?,
+        })
+    }
+
+    fn read(&mut self, tensor: TensorId, subscripts: &[Linear], point: &[i64]) -> Result<f64, Diagnostic> {
+        let mut place = Vec::with_capacity(subscripts.len());
+        for subscript in subscripts {
+            place.push(i64::try_from(subscript.at(point)).map_err(|_| failed("a subscript is too large".into()))?);
+        }
+        if self.program[tensor].kind == TensorKind::Nested {
+            if let Some(&value) = self.remembered[&tensor].get(&place) {
+                return Ok(value);
+            }
+            let code = self.code[&tensor].clone();
+            let value = self.element(tensor, &code, &place)?;
+            self.elements += 1;
+            if self.elements > MAX_ELEMENTS {
+                return Err(failed(format!("more than {MAX_ELEMENTS} intermediate values are needed")));
+            }
+            self.remembered.get_mut(&tensor).expect("a nested tensor").insert(place, value);
+            return Ok(value);
+        }
+        let array = &self.arrays[&tensor];
+        let mut offset = 0usize;
+        for (&position, &extent) in place.iter().zip(&array.shape) {
+            if position < 0 || position as usize >= extent {
+                let name = &self.program[tensor].name;
+                return Err(failed(format!("'{name}' was read at {place:?}, outside its shape {:?}", array.shape)));
+            }
+            offset = offset * extent + position as usize;
+        }
+        Ok(array.data[offset])
+    }
+}
+
+fn holds(value: i128, relation: Relation) -> bool {
+    match relation {
+        Relation::NonNegative => value >= 0,
+        Relation::Zero => value == 0,
+    }
+}

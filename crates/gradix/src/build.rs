@@ -1,0 +1,392 @@
+//! Expressions in the form a person would write: constants folded, identities gone, factors and terms gathered.
+//!
+//! Every constructor returns an expression of the same value (up to rounding) whose operands are already in
+//! this form, so that building the same thing twice gives the same id. A product is
+//! `coefficient * factor * … / divisor`, a sum is a list of terms with coefficients.
+
+use crate::program::expr::Rules;
+use crate::program::{Affine, BinaryOp, Comparison, Cond, CondId, Expr, ExprId, Exprs, UnaryOp};
+use gradix_int::Int;
+
+/// The rules of this module, for rewriting whole expressions.
+pub struct Build;
+
+impl Rules for Build {
+    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
+        index(exprs, affine)
+    }
+    fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
+        unary(exprs, op, a)
+    }
+    fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        binary(exprs, op, a, b)
+    }
+    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
+        select(exprs, c, a, b)
+    }
+}
+
+/// The number of an index expression.
+pub fn index(exprs: &mut Exprs, affine: Affine) -> ExprId {
+    match affine.as_constant() {
+        Some(number) => {
+            let number = number.to_f64().value();
+            exprs.constant(number)
+        }
+        None => exprs.add(Expr::Index(affine)),
+    }
+}
+
+/// An operation on one value.
+pub fn unary(exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
+    if op == UnaryOp::Neg {
+        return negate(exprs, a);
+    }
+    if let Some(value) = exprs.as_constant(a).map(|x| op.apply(x)).filter(|v| v.fract() == 0.0 && v.is_finite()) {
+        return exprs.constant(value);
+    }
+    exprs.add(Expr::Unary(op, a))
+}
+
+/// An operation on two values.
+pub fn binary(exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+    match op {
+        BinaryOp::Add => add(exprs, a, b),
+        BinaryOp::Sub => subtract(exprs, a, b),
+        BinaryOp::Mul => multiply(exprs, a, b),
+        BinaryOp::Div => divide(exprs, a, b),
+        BinaryOp::Pow => power(exprs, a, b),
+        BinaryOp::Min | BinaryOp::Max if a == b => a,
+        BinaryOp::Min | BinaryOp::Max | BinaryOp::Atan2 | BinaryOp::Hypot => exprs.add(Expr::Binary(op, a, b)),
+    }
+}
+
+/// `-a`
+pub fn negate(exprs: &mut Exprs, a: ExprId) -> ExprId {
+    let mut product = Product::of(exprs, a);
+    product.coefficient = -product.coefficient;
+    product.build(exprs)
+}
+
+/// `a * b`
+pub fn multiply(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
+    Product::of(exprs, a).times(&Product::of(exprs, b)).build(exprs)
+}
+
+/// `a / b`
+pub fn divide(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
+    Product::of(exprs, a).times(&Product::of(exprs, b).inverted()).build(exprs)
+}
+
+/// `factor * a`
+pub fn scale(exprs: &mut Exprs, factor: f64, a: ExprId) -> ExprId {
+    let factor = exprs.constant(factor);
+    multiply(exprs, factor, a)
+}
+
+/// `a + b`
+pub fn add(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
+    let mut sum = Sum::default();
+    sum.collect(exprs, 1.0, a);
+    sum.collect(exprs, 1.0, b);
+    sum.build(exprs)
+}
+
+/// `a - b`
+pub fn subtract(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
+    let mut sum = Sum::default();
+    sum.collect(exprs, 1.0, a);
+    sum.collect(exprs, -1.0, b);
+    sum.build(exprs)
+}
+
+/// The sum of many.
+pub fn total(exprs: &mut Exprs, terms: &[ExprId]) -> ExprId {
+    let mut sum = Sum::default();
+    terms.iter().for_each(|t| sum.collect(exprs, 1.0, *t));
+    sum.build(exprs)
+}
+
+/// `a ^ b`
+pub fn power(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
+    let Some(exponent) = exprs.as_constant(b) else { return exprs.add(Expr::Binary(BinaryOp::Pow, a, b)) };
+    if exponent == 1.0 {
+        return a;
+    }
+    if exponent == 0.0 {
+        return exprs.constant(1.0);
+    }
+    if let Some(base) = exprs.as_constant(a) {
+        let value = libm::pow(base, exponent);
+        if value.fract() == 0.0 && value.abs() < 1e15 {
+            return exprs.constant(value);
+        }
+    }
+    if let Expr::Binary(BinaryOp::Pow, base, inner) = exprs[a]
+        && let Some(inner) = exprs.as_constant(inner).filter(|n| is_whole(*n) && is_whole(exponent) && *n > 0.0 && exponent > 0.0)
+    {
+        let exponent = exprs.constant(inner * exponent);
+        return exprs.add(Expr::Binary(BinaryOp::Pow, base, exponent));
+    }
+    let exponent = exprs.constant(exponent);
+    exprs.add(Expr::Binary(BinaryOp::Pow, a, exponent))
+}
+
+/// `a ^ n`
+pub fn whole_power(exprs: &mut Exprs, a: ExprId, n: f64) -> ExprId {
+    let n = exprs.constant(n);
+    power(exprs, a, n)
+}
+
+/// `if c then a else b`
+pub fn select(exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
+    if let Some(decided) = decided(exprs, c) {
+        return if decided { a } else { b };
+    }
+    if a == b {
+        return a;
+    }
+    let a = match exprs[a] {
+        Expr::Select(inner, then, _) if inner == c => then,
+        _ => a,
+    };
+    let b = match exprs[b] {
+        Expr::Select(inner, _, otherwise) if inner == c => otherwise,
+        _ => b,
+    };
+    exprs.add(Expr::Select(c, a, b))
+}
+
+/// Whether a condition has the same outcome everywhere.
+pub fn decided(exprs: &Exprs, id: CondId) -> Option<bool> {
+    match &exprs[id] {
+        Cond::Index(constraint) => constraint.decided(),
+        Cond::Compare(op, a, b) => {
+            let (a, b) = (exprs.as_constant(*a)?, exprs.as_constant(*b)?);
+            Some(op.apply(a, b))
+        }
+        Cond::Not(a) => decided(exprs, *a).map(|d| !d),
+        Cond::And(a, b) => match (decided(exprs, *a), decided(exprs, *b)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        },
+        Cond::Or(a, b) => match (decided(exprs, *a), decided(exprs, *b)) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        },
+    }
+}
+
+/// `a == b` for values.
+pub fn equal(exprs: &mut Exprs, a: ExprId, b: ExprId) -> CondId {
+    exprs.add_condition(Cond::Compare(Comparison::Eq, a, b))
+}
+
+/// `a < b` for values.
+pub fn less(exprs: &mut Exprs, a: ExprId, b: ExprId) -> CondId {
+    exprs.add_condition(Cond::Compare(Comparison::Lt, a, b))
+}
+
+fn is_whole(x: f64) -> bool {
+    x.fract() == 0.0 && x.abs() < 1e15
+}
+
+/// `coefficient / divisor * factors… / divisors…`; a factor is a base and a whole positive exponent.
+#[derive(Clone, Debug)]
+pub struct Product {
+    coefficient: f64,
+    divisor: f64,
+    factors: Vec<(ExprId, f64)>,
+    divisors: Vec<(ExprId, f64)>,
+}
+
+impl Product {
+    /// The empty product.
+    pub fn one() -> Self {
+        Product { coefficient: 1.0, divisor: 1.0, factors: Vec::new(), divisors: Vec::new() }
+    }
+
+    /// An expression taken apart.
+    pub fn of(exprs: &Exprs, id: ExprId) -> Self {
+        let one = Product::one();
+        match &exprs[id] {
+            Expr::Constant(number) if number.value().is_finite() => Product { coefficient: number.value(), ..one },
+            Expr::Unary(UnaryOp::Neg, a) => {
+                let product = Product::of(exprs, *a);
+                Product { coefficient: -product.coefficient, ..product }
+            }
+            Expr::Binary(BinaryOp::Mul, a, b) => Product::of(exprs, *a).times(&Product::of(exprs, *b)),
+            Expr::Binary(BinaryOp::Div, a, b) => Product::of(exprs, *a).times(&Product::of(exprs, *b).inverted()),
+            Expr::Binary(BinaryOp::Pow, base, n) => match exprs.as_constant(*n) {
+                Some(n) if is_whole(n) && n >= 2.0 => Product { factors: vec![(*base, n)], ..one },
+                _ => Product { factors: vec![(id, 1.0)], ..one },
+            },
+            _ => Product { factors: vec![(id, 1.0)], ..one },
+        }
+    }
+
+    /// The product of both.
+    pub fn times(mut self, other: &Product) -> Self {
+        self.coefficient *= other.coefficient;
+        self.divisor *= other.divisor;
+        for (list, more) in [(&mut self.factors, &other.factors), (&mut self.divisors, &other.divisors)] {
+            for (base, exponent) in more {
+                match list.iter_mut().find(|(b, _)| b == base) {
+                    Some((_, known)) => *known += exponent,
+                    None => list.push((*base, *exponent)),
+                }
+            }
+        }
+        self
+    }
+
+    fn inverted(self) -> Self {
+        if self.coefficient == 0.0 {
+            // Dividing by zero stays as it is written.
+            let Product { divisors, factors, .. } = self;
+            return Product { coefficient: f64::INFINITY, divisor: 1.0, factors: divisors, divisors: factors };
+        }
+        Product {
+            coefficient: self.divisor,
+            divisor: self.coefficient,
+            factors: self.divisors,
+            divisors: self.factors,
+        }
+    }
+
+    /// The part that satisfies a test, and the rest; numbers go with the rest.
+    pub fn split(self, test: impl Fn(ExprId) -> bool) -> (Product, Product) {
+        let (factors, other_factors) = self.factors.into_iter().partition(|(base, _)| test(*base));
+        let (divisors, other_divisors) = self.divisors.into_iter().partition(|(base, _)| test(*base));
+        let passed = Product { coefficient: 1.0, divisor: 1.0, factors, divisors };
+        let rest = Product { factors: other_factors, divisors: other_divisors, coefficient: self.coefficient, divisor: self.divisor };
+        (passed, rest)
+    }
+
+    /// Back to an expression.
+    pub fn build(mut self, exprs: &mut Exprs) -> ExprId {
+        if self.divisor < 0.0 {
+            (self.coefficient, self.divisor) = (-self.coefficient, -self.divisor);
+        }
+        let quotient = self.coefficient / self.divisor;
+        if self.divisor != 1.0 && (is_whole(quotient) || is_power_of_two(self.divisor)) {
+            (self.coefficient, self.divisor) = (quotient, 1.0);
+        }
+        let numerator = build_factors(exprs, self.coefficient, &self.factors);
+        if self.divisor == 1.0 && self.divisors.is_empty() {
+            return numerator;
+        }
+        let denominator = build_factors(exprs, self.divisor, &self.divisors);
+        exprs.add(Expr::Binary(BinaryOp::Div, numerator, denominator))
+    }
+}
+
+fn is_power_of_two(x: f64) -> bool {
+    x.to_bits() & ((1 << 52) - 1) == 0 && x.is_normal()
+}
+
+fn build_factors(exprs: &mut Exprs, coefficient: f64, factors: &[(ExprId, f64)]) -> ExprId {
+    let mut parts: Vec<ExprId> = factors.iter().map(|&(base, n)| whole_power(exprs, base, n)).collect();
+    if parts.is_empty() {
+        return exprs.constant(coefficient);
+    }
+    // An index expression takes a whole coefficient in, as the parser would read it.
+    if let (Expr::Index(affine), true) = (exprs[parts[0]].clone(), coefficient != 1.0 && is_whole(coefficient)) {
+        parts[0] = index(exprs, affine.scale(&Int::from(coefficient as i64)));
+    } else if coefficient == -1.0 {
+        parts[0] = exprs.add(Expr::Unary(UnaryOp::Neg, parts[0]));
+    } else if coefficient != 1.0 {
+        let number = exprs.constant(coefficient);
+        parts.insert(0, number);
+    }
+    let (first, rest) = parts.split_first().expect("at least one part");
+    rest.iter().fold(*first, |product, &part| exprs.add(Expr::Binary(BinaryOp::Mul, product, part)))
+}
+
+/// Terms with coefficients, in order of first appearance; `None` stands for the constant.
+#[derive(Default)]
+struct Sum {
+    terms: Vec<(Option<ExprId>, f64)>,
+    /// The index expressions among the terms, as one.
+    affine: Affine,
+    affine_at: Option<usize>,
+}
+
+impl Sum {
+    fn collect(&mut self, exprs: &mut Exprs, factor: f64, id: ExprId) {
+        match exprs[id].clone() {
+            Expr::Binary(BinaryOp::Add, a, b) => {
+                self.collect(exprs, factor, a);
+                self.collect(exprs, factor, b);
+            }
+            Expr::Binary(BinaryOp::Sub, a, b) => {
+                self.collect(exprs, factor, a);
+                self.collect(exprs, -factor, b);
+            }
+            Expr::Index(affine) if is_whole(factor) => {
+                self.affine = self.affine.add_scaled(&Int::from(factor as i64), &affine);
+                self.affine_at.get_or_insert(self.terms.len());
+                if self.affine_at == Some(self.terms.len()) {
+                    self.terms.push((None, 0.0));
+                }
+            }
+            Expr::Constant(number) if number.value().is_finite() => self.term(None, factor * number.value()),
+            _ => {
+                let product = Product::of(exprs, id);
+                let coefficient = product.coefficient;
+                if coefficient == 1.0 || coefficient == 0.0 || !coefficient.is_finite() {
+                    return self.term(Some(id), factor);
+                }
+                let rest = Product { coefficient: 1.0, ..product }.build(exprs);
+                self.term(Some(rest), factor * coefficient);
+            }
+        }
+    }
+
+    fn term(&mut self, id: Option<ExprId>, coefficient: f64) {
+        let affine_at = self.affine_at;
+        let known = self.terms.iter_mut().enumerate().find(|(i, (t, _))| *t == id && Some(*i) != affine_at);
+        match known {
+            Some((_, (_, known))) => *known += coefficient,
+            None => self.terms.push((id, coefficient)),
+        }
+    }
+
+    fn build(mut self, exprs: &mut Exprs) -> ExprId {
+        if let Some(at) = self.affine_at {
+            let constant = self.terms.iter().enumerate().position(|(i, (t, _))| t.is_none() && i != at);
+            if let Some(constant) = constant
+                && is_whole(self.terms[constant].1)
+            {
+                self.affine = self.affine.shift(self.terms[constant].1 as i64);
+                self.terms[constant].1 = 0.0;
+            }
+            let affine = std::mem::take(&mut self.affine);
+            let id = index(exprs, affine);
+            self.terms[at] = match exprs.as_constant(id) {
+                Some(number) => (None, number),
+                None => (Some(id), 1.0),
+            };
+        }
+        let mut sum: Option<ExprId> = None;
+        for (id, coefficient) in self.terms.into_iter().filter(|(_, c)| *c != 0.0) {
+            let magnitude = coefficient.abs();
+            let negative = coefficient < 0.0 && sum.is_some();
+            let number = exprs.constant(if negative { magnitude } else { coefficient });
+            let term = match id {
+                None => number,
+                Some(id) => multiply(exprs, number, id),
+            };
+            sum = Some(match sum {
+                None => term,
+                Some(sum) => {
+                    let op = if negative { BinaryOp::Sub } else { BinaryOp::Add };
+                    exprs.add(Expr::Binary(op, sum, term))
+                }
+            });
+        }
+        sum.unwrap_or_else(|| exprs.constant(0.0))
+    }
+}

@@ -1,0 +1,74 @@
+//! Names for derivatives and their indices.
+
+use crate::program::{Affine, Atom, Definition, Expr, Program, TensorId, TensorKind};
+use gradix_int::Int;
+use std::collections::HashSet;
+
+/// Every name that is in use: params, tensors and indices.
+pub fn taken(program: &Program) -> HashSet<String> {
+    let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
+    let params = program.params.iter().map(|p| p.name.clone());
+    let indices = program.definitions.iter().flat_map(|d| d.indices.iter().map(|i| i.name.clone()));
+    named.chain(params).chain(indices).collect()
+}
+
+/// Names for the dimensions of a tensor: those of the indices that read them, where possible bare; all
+/// distinct, and none in `avoided`.
+pub fn dimensions(program: &Program, tensor: TensorId, avoided: &HashSet<String>) -> Vec<String> {
+    if let Some(definition) = program.definition_of(tensor) {
+        let own = definition.indices[..definition.rank].iter().map(|i| i.name.clone());
+        return distinct(own.map(Some).collect(), avoided);
+    }
+    let rank = program[tensor].rank;
+    let mut bare: Vec<Option<String>> = vec![None; rank];
+    let mut near: Vec<Option<String>> = vec![None; rank];
+    for definition in &program.definitions {
+        for id in program.exprs.postorder(definition.body) {
+            let Expr::Access(read, subscripts) = &program.exprs[id] else { continue };
+            if *read != tensor {
+                continue;
+            }
+            for (dimension, subscript) in subscripts.iter().enumerate() {
+                if let Some(position) = subscript.as_index() {
+                    let name = &definition.indices[position].name;
+                    let elsewhere = bare.iter().enumerate().any(|(d, n)| d != dimension && n.as_ref() == Some(name));
+                    if bare[dimension].is_none() && !elsewhere {
+                        bare[dimension] = Some(name.clone());
+                    }
+                }
+                near[dimension] = near[dimension].take().or_else(|| leading(definition, subscript));
+            }
+        }
+    }
+    distinct(bare.into_iter().zip(near).map(|(bare, near)| bare.or(near)).collect(), avoided)
+}
+
+/// The index of a subscript that derivation solves for: the last output with a unit coefficient, or the first of all.
+fn leading(definition: &Definition, subscript: &Affine) -> Option<String> {
+    let unit = |i: &usize| {
+        let factor = subscript.coefficient(&Atom::Index(*i as u32));
+        factor == Int::ONE || factor == Int::NEG_ONE
+    };
+    let order = (0..definition.rank).rev().chain((definition.rank..definition.indices.len()).rev());
+    let solved = order.clone().find(unit);
+    let mut first = None;
+    subscript.visit_indices(&mut |i| first = first.or(Some(i)));
+    solved.or(first).map(|i| definition.indices[i].name.clone())
+}
+
+fn distinct(wanted: Vec<Option<String>>, avoided: &HashSet<String>) -> Vec<String> {
+    let mut used = avoided.clone();
+    let preferred: HashSet<String> = wanted.iter().flatten().cloned().collect();
+    let mut names = Vec::new();
+    for name in wanted {
+        let free = name.filter(|n| !used.contains(n));
+        let name = free.unwrap_or_else(|| {
+            let letters = ["i", "j", "k", "l", "m", "n", "p", "q", "r", "s", "t", "u", "v", "w"];
+            let letter = letters.iter().find(|l| !used.contains(**l) && !preferred.contains(**l));
+            letter.map_or_else(|| crate::print::fresh("i", &mut used), |l| l.to_string())
+        });
+        used.insert(name.clone());
+        names.push(name);
+    }
+    names
+}

@@ -1,0 +1,91 @@
+//! What an element of the body contributes to a reduction: the adjoint of `⊕[k] body` becomes that of `body`.
+//!
+//! ```text
+//! sum    1
+//! prod   the product of the other values: T / body where no value is 0, otherwise what stands before times what stands after
+//! max    1 / (number of values that are the largest) where body is the largest, else 0
+//! ```
+
+use super::adjoint::Path;
+use crate::build;
+use crate::diagnostic::Diagnostic;
+use crate::nested;
+use crate::program::{Affine, Constraint, Definition, ExprId, Index, Program, ReduceOp};
+
+/// `adjoint` of the result turned into that of the body at one point, and where it flows.
+pub fn through_reduction(
+    program: &mut Program,
+    definition: &Definition,
+    adjoint: ExprId,
+    context: &[Constraint],
+) -> Result<(Path, ExprId), Diagnostic> {
+    match definition.reduction {
+        None | Some(ReduceOp::Sum) => Ok((Path::default(), adjoint)),
+        Some(ReduceOp::Max | ReduceOp::Min) => {
+            let result = program.exprs.access(definition.tensor, definition.outputs());
+            let largest = build::equal(&mut program.exprs, definition.body, result);
+            let count = count_where(program, definition, largest, "ties");
+            let share = build::divide(&mut program.exprs, adjoint, count);
+            Ok((Path { guard: Vec::new(), values: vec![largest] }, share))
+        }
+        Some(ReduceOp::Prod) => {
+            let others = others(program, definition, context)?;
+            Ok((Path::default(), build::multiply(&mut program.exprs, adjoint, others)))
+        }
+    }
+}
+
+/// How many points of the reduction satisfy a condition, as a definition of its own.
+fn count_where(program: &mut Program, definition: &Definition, condition: crate::program::CondId, what: &str) -> ExprId {
+    let (one, zero) = (program.exprs.constant(1.0), program.exprs.constant(0.0));
+    let body = build::select(&mut program.exprs, condition, one, zero);
+    let name = format!("{}_{what}", program[definition.tensor].name);
+    let tensor = program.add_nested(name, definition.rank);
+    program.definitions.push(Definition { tensor, reduction: Some(ReduceOp::Sum), body, ..definition.clone() });
+    program.exprs.access(tensor, definition.outputs())
+}
+
+/// The product of all values but the one at hand.
+fn others(program: &mut Program, definition: &Definition, context: &[Constraint]) -> Result<ExprId, Diagnostic> {
+    let zero = program.exprs.constant(0.0);
+    let vanishes = build::equal(&mut program.exprs, definition.body, zero);
+    let zeros = count_where(program, definition, vanishes, "zeros");
+    let result = program.exprs.access(definition.tensor, definition.outputs());
+    let quotient = build::divide(&mut program.exprs, result, definition.body);
+    let own = definition.indices.len() - 1;
+    let before = beside(program, definition, |other| Constraint::at_most(other.shift(1), Affine::index(own)), context)?;
+    let after = beside(program, definition, |other| Constraint::at_most(Affine::index(own).shift(1), other), context)?;
+    let product = build::multiply(&mut program.exprs, before, after);
+    let none = build::equal(&mut program.exprs, zeros, zero);
+    Ok(build::select(&mut program.exprs, none, quotient, product))
+}
+
+/// The product over the points of the (single) reduction index that stand on one side of the point at hand.
+fn beside(
+    program: &mut Program,
+    definition: &Definition,
+    side: impl FnOnce(Affine) -> Constraint,
+    context: &[Constraint],
+) -> Result<ExprId, Diagnostic> {
+    let own = definition.indices.len() - 1;
+    debug_assert_eq!(own, definition.rank, "a product runs over one index");
+    let mut map: Vec<Affine> = (0..own).map(Affine::index).collect();
+    map.push(Affine::index(own + 1));
+    let other = &definition.indices[own];
+    let range = other.range.map(|b| b.with_indices(&map));
+    let mut indices = definition.indices.clone();
+    indices.push(Index { name: other.name.clone(), range });
+    let mut conditions: Vec<Constraint> = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
+    conditions.push(side(Affine::index(own + 1)));
+    let full = Definition {
+        tensor: definition.tensor,
+        indices,
+        rank: own + 1,
+        reduction: Some(ReduceOp::Prod),
+        conditions,
+        assumptions: [definition.assumptions.as_slice(), &definition.conditions].concat(),
+        body: nested::remap(&mut program.exprs, definition.body, &map),
+    };
+    let name = format!("{}_prod", program[definition.tensor].name);
+    Ok(nested::add(program, full, name, context, &[])?.0)
+}

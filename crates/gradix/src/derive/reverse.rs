@@ -1,0 +1,296 @@
+//! Reverse mode over the definitions of a program.
+
+use super::adjoint::{self, Path};
+use super::assemble::{self, Contribution};
+use super::gather::{self, Spaces};
+use super::{names, reduction, rules};
+use crate::build;
+use crate::diagnostic::Diagnostic;
+use crate::nested;
+use crate::print::fresh;
+use crate::program::{
+    Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind,
+};
+use std::collections::{HashMap, HashSet};
+
+/// The adjoint of a result.
+#[derive(Clone, Copy, Debug)]
+pub enum Seed {
+    /// An input.
+    Input(TensorId),
+    /// 1, for a scalar.
+    One,
+    /// 1 at the batch indices, 0 elsewhere.
+    Delta,
+}
+
+/// The state of a derivation. The program is extended; what is not needed is dropped at the end.
+pub struct Reverse {
+    /// The program, and the derivatives so far.
+    pub out: Program,
+    /// Tensors made here.
+    pub generated: HashSet<TensorId>,
+    /// Names in use.
+    pub taken: HashSet<String>,
+    context: Vec<Constraint>,
+    forward: Vec<Definition>,
+    active: HashSet<TensorId>,
+    read: HashSet<TensorId>,
+    batch: Vec<Index>,
+    contributions: HashMap<TensorId, Vec<Contribution>>,
+    /// Tensors whose adjoint can be 0 because a branch was not taken.
+    masked: HashSet<TensorId>,
+}
+
+/// The adjoint of a tensor while its definition is derived.
+enum Adjoint {
+    Tensor(TensorId),
+    Seed(Seed),
+}
+
+impl Reverse {
+    /// Starts from a program and the inputs to derive by.
+    pub fn new(program: &Program, wrt: &[TensorId]) -> Self {
+        Reverse {
+            out: program.clone(),
+            generated: HashSet::new(),
+            taken: names::taken(program),
+            context: program.size_context(),
+            forward: program.definitions.clone(),
+            active: active(program, wrt),
+            read: program.used_tensors(),
+            batch: Vec::new(),
+            contributions: HashMap::new(),
+            masked: HashSet::new(),
+        }
+    }
+
+    /// Declares the input `df` for a result.
+    pub fn seed_input(&mut self, f: TensorId) -> Seed {
+        let name = fresh(&format!("d{}", self.out[f].name), &mut self.taken);
+        let (extents, rank) = (self.out[f].extents.clone(), self.out[f].rank);
+        Seed::Input(self.out.add_tensor(Tensor { name, kind: TensorKind::Input, extents, rank }))
+    }
+
+    /// Takes the indices of a result as batch indices.
+    pub fn batch_over(&mut self, f: TensorId) {
+        let definition = self.out.definition_of(f).expect("a result is defined");
+        self.batch = definition.indices[..definition.rank].to_vec();
+    }
+
+    /// Derives the seeded results and defines the derivative by each of `wrt`, named by `name` from the prefix `d`.
+    pub fn run(
+        &mut self,
+        seeds: Vec<(TensorId, Seed)>,
+        wrt: &[TensorId],
+        name: impl Fn(&Program, &str) -> String,
+    ) -> Result<Vec<TensorId>, Diagnostic> {
+        self.contributions.clear();
+        self.masked.clear();
+        for definition in self.forward.clone().iter().rev() {
+            let tensor = definition.tensor;
+            let seed = seeds.iter().find(|(f, _)| *f == tensor).map(|(_, s)| *s);
+            let contributions = self.contributions.remove(&tensor).unwrap_or_default();
+            if !self.active.contains(&tensor) || seed.is_none() && contributions.is_empty() {
+                continue;
+            }
+            let adjoint = match (seed, contributions.is_empty()) {
+                (Some(seed), true) => Adjoint::Seed(seed),
+                (seed, _) => Adjoint::Tensor(self.define_adjoint(definition, seed, contributions, &name)?),
+            };
+            self.differentiate(definition, adjoint)?;
+        }
+        wrt.iter().map(|&x| self.define_result(x, &name)).collect()
+    }
+
+    /// Defines the adjoint of an intermediate tensor.
+    fn define_adjoint(
+        &mut self,
+        definition: &Definition,
+        seed: Option<Seed>,
+        contributions: Vec<Contribution>,
+        name: &impl Fn(&Program, &str) -> String,
+    ) -> Result<TensorId, Diagnostic> {
+        let record = self.out[definition.tensor].clone();
+        let wanted = name(&self.out, &record.name);
+        let rank = self.batch.len() + record.rank;
+        let tensor = match record.kind {
+            TensorKind::Nested => self.out.add_nested(wanted, rank),
+            TensorKind::Defined | TensorKind::Input => self.named_tensor(wanted, &record),
+        };
+        self.generated.insert(tensor);
+        let (outputs, assumptions) = self.adjoint_outputs(definition);
+        let mut contributions = contributions;
+        if let Some(seed) = seed {
+            contributions.insert(0, self.seed_contribution(seed, record.rank));
+        }
+        self.define(tensor, outputs, assumptions, contributions)?;
+        Ok(tensor)
+    }
+
+    fn named_tensor(&mut self, wanted: String, record: &Tensor) -> TensorId {
+        let batch = self.batch.iter().map(|i| i.range.high[0].shift(1));
+        let extents: Vec<Affine> = batch.chain(record.extents.iter().cloned()).collect();
+        let (name, rank) = (fresh(&wanted, &mut self.taken), extents.len());
+        self.out.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
+    }
+
+    /// The batch indices and the outputs of a definition, as outputs of its adjoint.
+    fn adjoint_outputs(&self, definition: &Definition) -> (Vec<Index>, Vec<Constraint>) {
+        let avoided = self.avoided();
+        let names = names::dimensions(&self.out, definition.tensor, &avoided);
+        let map: Vec<Affine> = (0..definition.rank).map(|p| Affine::index(self.batch.len() + p)).collect();
+        let own = definition.indices[..definition.rank].iter().zip(names);
+        let own = own.map(|(index, name)| Index { name, range: index.range.map(|b| b.with_indices(&map)) });
+        let outputs = self.batch.iter().cloned().chain(own).collect();
+        (outputs, definition.assumptions.iter().map(|c| c.with_indices(&map)).collect())
+    }
+
+    /// Names that an index of a derivative can't have: sizes, tensors and batch indices.
+    fn avoided(&self) -> HashSet<String> {
+        let tensors = self.out.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
+        let params = self.out.params.iter().map(|p| p.name.clone());
+        tensors.chain(params).chain(self.batch.iter().map(|i| i.name.clone())).collect()
+    }
+
+    fn seed_contribution(&mut self, seed: Seed, rank: usize) -> Contribution {
+        let element: Vec<Affine> = (0..rank).map(|d| Affine::index(self.batch.len() + d)).collect();
+        let (outer, value) = match seed {
+            Seed::Input(tensor) => (Vec::new(), self.out.exprs.access(tensor, element)),
+            Seed::One => (Vec::new(), self.out.exprs.constant(1.0)),
+            Seed::Delta => {
+                let same = element.into_iter().enumerate().map(|(d, e)| Constraint::equal(Affine::index(d), e));
+                (same.collect(), self.out.exprs.constant(1.0))
+            }
+        };
+        Contribution { outer, free: Vec::new(), conditions: Vec::new(), value }
+    }
+
+    fn define(
+        &mut self,
+        tensor: TensorId,
+        outputs: Vec<Index>,
+        assumptions: Vec<Constraint>,
+        mut contributions: Vec<Contribution>,
+    ) -> Result<(), Diagnostic> {
+        let mut base: HashSet<String> = self.avoided();
+        base.extend(outputs.iter().map(|i| i.name.clone()));
+        for contribution in &mut contributions {
+            let mut used = base.clone();
+            contribution.free.iter_mut().for_each(|index| index.name = fresh(&index.name, &mut used));
+        }
+        let body = assemble::assemble(&mut self.out, tensor, &outputs, &assumptions, contributions, &self.context)?;
+        nested::define(&mut self.out, tensor, outputs, assumptions, body);
+        Ok(())
+    }
+
+    /// Sends the adjoint of a definition to everything that its body reads.
+    fn differentiate(&mut self, definition: &Definition, adjoint: Adjoint) -> Result<(), Diagnostic> {
+        let own = definition.indices.len();
+        let batch: Vec<Affine> = (0..self.batch.len()).map(|b| Affine::index(own + b)).collect();
+        let (mut guard, value) = match adjoint {
+            Adjoint::Tensor(tensor) => {
+                let subscripts = batch.iter().cloned().chain(definition.outputs()).collect();
+                (Vec::new(), self.out.exprs.access(tensor, subscripts))
+            }
+            Adjoint::Seed(Seed::Input(tensor)) => (Vec::new(), self.out.exprs.access(tensor, definition.outputs())),
+            Adjoint::Seed(Seed::One) => (Vec::new(), self.out.exprs.constant(1.0)),
+            Adjoint::Seed(Seed::Delta) => {
+                let pairs = definition.outputs().into_iter().zip(&batch);
+                let same = pairs.map(|(a, b)| Constraint::equal(a, b.clone())).collect();
+                (same, self.out.exprs.constant(1.0))
+            }
+        };
+        guard.sort();
+        let (path, seed) = reduction::through_reduction(&mut self.out, definition, value, &self.context)?;
+        let path = Path { guard, values: path.values };
+        let root = self.root_value(definition);
+        let active = self.active.clone();
+        let flows =
+            adjoint::adjoint(&mut self.out.exprs, definition.body, root, (path, seed), &|t| active.contains(&t))?;
+        let masked = self.masked.contains(&definition.tensor);
+        for flow in flows {
+            let Expr::Access(read, subscripts) = self.out.exprs[flow.access].clone() else { continue };
+            let spaces = Spaces { own, batch: self.batch.len(), rank: subscripts.len() };
+            let context = self.element_context(read);
+            let Some(gathered) = gather::gather(definition, &flow.path.guard, &subscripts, spaces, &context)? else {
+                continue;
+            };
+            let mut term = flow.path.masked(&mut self.out.exprs, flow.value);
+            if masked && rules::can_be_infinite(&self.out.exprs, flow.value) {
+                let zero = self.out.exprs.constant(0.0);
+                let nothing = build::equal(&mut self.out.exprs, value, zero);
+                term = rules::unless(&mut self.out.exprs, nothing, term);
+            }
+            if masked || !flow.path.values.is_empty() {
+                self.masked.insert(read);
+            }
+            let term = nested::remap(&mut self.out.exprs, term, &gathered.map);
+            let contributions = self.contributions.entry(read).or_default();
+            assemble::merge(&mut self.out.exprs, contributions, Contribution::new(&gathered, term));
+        }
+        Ok(())
+    }
+
+    /// What stands for the value of the body: the tensor itself where that saves computing a sum again.
+    fn root_value(&mut self, definition: &Definition) -> ExprId {
+        let sums = |id: &ExprId| match &self.out.exprs[*id] {
+            Expr::Access(tensor, _) => self.out[*tensor].kind == TensorKind::Nested,
+            _ => false,
+        };
+        let costly = self.out.exprs.postorder(definition.body).iter().any(sums);
+        if definition.reduction.is_none() && (costly || self.read.contains(&definition.tensor)) {
+            return self.out.exprs.access(definition.tensor, definition.outputs());
+        }
+        definition.body
+    }
+
+    /// What is known of the batch indices and those of an element of a tensor, in the space of its adjoint.
+    fn element_context(&self, tensor: TensorId) -> Vec<Constraint> {
+        let mut context = self.context.clone();
+        let first = self.batch.len();
+        context.extend(self.batch.iter().enumerate().flat_map(|(p, i)| i.range.constraints(p).collect::<Vec<_>>()));
+        match self.out[tensor].kind {
+            TensorKind::Nested => {
+                let definition = self.forward.iter().find(|d| d.tensor == tensor).expect("a nested tensor is defined");
+                let map: Vec<Affine> = (0..definition.rank).map(|p| Affine::index(first + p)).collect();
+                context.extend(definition.output_domain().iter().map(|c| c.with_indices(&map)));
+            }
+            TensorKind::Input | TensorKind::Defined => {
+                let ranges = self.out[tensor].extents.iter().cloned().map(Range::extent);
+                let rows = ranges.enumerate().flat_map(|(d, r)| r.constraints(first + d).collect::<Vec<_>>());
+                context.extend(rows);
+            }
+        }
+        context
+    }
+
+    /// Defines the derivative by an input.
+    fn define_result(&mut self, x: TensorId, name: &impl Fn(&Program, &str) -> String) -> Result<TensorId, Diagnostic> {
+        let record = self.out[x].clone();
+        let wanted = name(&self.out, &record.name);
+        let tensor = self.named_tensor(wanted, &record);
+        let names = names::dimensions(&self.out, x, &self.avoided());
+        let own = names.into_iter().zip(&record.extents);
+        let own = own.map(|(name, extent)| Index { name, range: Range::extent(extent.clone()) });
+        let outputs: Vec<Index> = self.batch.iter().cloned().chain(own).collect();
+        let contributions = self.contributions.remove(&x).unwrap_or_default();
+        self.define(tensor, outputs, Vec::new(), contributions)?;
+        Ok(tensor)
+    }
+}
+
+/// The tensors that depend on the inputs to derive by.
+pub fn active(program: &Program, wrt: &[TensorId]) -> HashSet<TensorId> {
+    let mut active: HashSet<TensorId> = wrt.iter().copied().collect();
+    for definition in &program.definitions {
+        let reads = program.exprs.postorder(definition.body).into_iter().any(|id| match &program.exprs[id] {
+            Expr::Access(tensor, _) => active.contains(tensor),
+            _ => false,
+        });
+        if reads {
+            active.insert(definition.tensor);
+        }
+    }
+    active
+}

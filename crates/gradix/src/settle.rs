@@ -1,0 +1,342 @@
+//! Which definitions stand alone and which are part of others.
+//!
+//! After derivation some definitions are never read, some are read once, some often. This pass drops the
+//! first, puts generated pointwise definitions into their only reader (where nothing is then computed
+//! twice), keeps a reduction that is read once nested, and gives the others a name and a box of their own.
+
+use crate::diagnostic::Diagnostic;
+use crate::print::fresh;
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{
+    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, Program, Range, TensorId,
+    TensorKind, UnaryOp,
+};
+use crate::{build, guard, nested, sizes, system};
+use std::collections::{HashMap, HashSet};
+
+/// Settles every definition. Those in `generated` are the compiler's own and may be put into their readers.
+pub fn settle(program: &mut Program, generated: &HashSet<TensorId>, taken: &mut HashSet<String>) -> Result<(), Diagnostic> {
+    loop {
+        drop_unread(program);
+        let readers = readers(program);
+        let mut plan = Plan::default();
+        for definition in &program.definitions {
+            let reads = readers.get(&definition.tensor).map_or(&[][..], Vec::as_slice);
+            decide(program, definition, reads, generated, &mut plan);
+        }
+        if plan.inlined.is_empty() && plan.named.is_empty() {
+            return Ok(());
+        }
+        for tensor in std::mem::take(&mut plan.named) {
+            let shift = give_name(program, tensor, taken)?;
+            if shift.iter().any(|s| s.as_constant().is_none_or(|c| *c != gradix_int::Int::ZERO)) {
+                plan.shifted.insert(tensor, shift);
+            }
+        }
+        apply(program, plan);
+    }
+}
+
+#[derive(Default)]
+struct Plan {
+    inlined: HashSet<TensorId>,
+    named: Vec<TensorId>,
+    shifted: HashMap<TensorId, Vec<Affine>>,
+}
+
+/// A read: the reading definition's number of indices, and the subscripts.
+type Read = (usize, Vec<Affine>);
+
+fn readers(program: &Program) -> HashMap<TensorId, Vec<Read>> {
+    let mut readers: HashMap<TensorId, Vec<Read>> = HashMap::new();
+    for definition in &program.definitions {
+        for id in program.exprs.postorder(definition.body) {
+            if let Expr::Access(tensor, subscripts) = &program.exprs[id] {
+                readers.entry(*tensor).or_default().push((definition.indices.len(), subscripts.clone()));
+            }
+        }
+    }
+    readers
+}
+
+fn decide(program: &Program, definition: &Definition, reads: &[Read], generated: &HashSet<TensorId>, plan: &mut Plan) {
+    let tensor = definition.tensor;
+    let is_nested = program[tensor].kind == TensorKind::Nested;
+    if program.outputs.contains(&tensor) {
+        return;
+    }
+    if definition.reduction.is_none() && (is_nested || generated.contains(&tensor)) {
+        let once = matches!(reads, [(count, subscripts)] if bare(subscripts) && subscripts.len() == *count);
+        if once || is_trivial(&program.exprs, definition.body) {
+            plan.inlined.insert(tensor);
+            return;
+        }
+    }
+    if is_nested && !(definition.reduction.is_some() && matches!(reads, [(_, subscripts)] if bare(subscripts))) {
+        plan.named.push(tensor);
+    }
+}
+
+/// Whether the subscripts are distinct bare indices.
+fn bare(subscripts: &[Affine]) -> bool {
+    let positions: Option<HashSet<usize>> = subscripts.iter().map(Affine::as_index).collect();
+    positions.is_some_and(|p| p.len() == subscripts.len())
+}
+
+/// Whether computing it again costs nothing worth mention.
+fn is_trivial(exprs: &Exprs, body: ExprId) -> bool {
+    match &exprs[body] {
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => true,
+        Expr::Unary(UnaryOp::Neg, a) => matches!(exprs[*a], Expr::Access(..)),
+        Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => false,
+    }
+}
+
+fn apply(program: &mut Program, plan: Plan) {
+    let mut bodies: HashMap<TensorId, ExprId> = HashMap::new();
+    let mut rewriter = Rewriter::default();
+    for definition in &mut program.definitions {
+        let mut rules = Apply { plan: &plan, bodies: &bodies };
+        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut rules);
+        if plan.inlined.contains(&definition.tensor) {
+            bodies.insert(definition.tensor, definition.body);
+        }
+    }
+    program.definitions.retain(|d| !plan.inlined.contains(&d.tensor));
+}
+
+struct Apply<'a> {
+    plan: &'a Plan,
+    bodies: &'a HashMap<TensorId, ExprId>,
+}
+
+impl Rules for Apply<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        if let Some(&body) = self.bodies.get(&tensor) {
+            return nested::remap(exprs, body, &subscripts);
+        }
+        match self.plan.shifted.get(&tensor) {
+            Some(shift) => {
+                let moved = subscripts.into_iter().zip(shift).map(|(s, by)| s - by.clone());
+                exprs.access(tensor, moved.collect())
+            }
+            None => exprs.access(tensor, subscripts),
+        }
+    }
+    fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
+        build::unary(exprs, op, a)
+    }
+    fn binary(&mut self, exprs: &mut Exprs, op: crate::program::BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        build::binary(exprs, op, a, b)
+    }
+    fn select(&mut self, exprs: &mut Exprs, c: crate::program::CondId, a: ExprId, b: ExprId) -> ExprId {
+        build::select(exprs, c, a, b)
+    }
+}
+
+/// Turns a nested definition into a named one over a box that starts at 0. Gives the amount by which
+/// subscripts have to be lowered.
+fn give_name(program: &mut Program, tensor: TensorId, taken: &mut HashSet<String>) -> Result<Vec<Affine>, Diagnostic> {
+    let place = program.definitions.iter().position(|d| d.tensor == tensor).expect("a defined tensor");
+    let mut definition = program.definitions[place].clone();
+    let context = program.size_context();
+    let domain: Vec<Constraint> = definition.output_domain().into_iter().chain(context.iter().cloned()).collect();
+    let mut shift = Vec::new();
+    let mut extents = Vec::new();
+    for position in 0..definition.rank {
+        let index = Affine::index(position);
+        let low = match system::implies(&domain, &Constraint::non_negative(index.clone())) {
+            true => Affine::constant(0),
+            false => bound(program, &index, &domain, false)?,
+        };
+        let last = bound_above(program, &definition.indices[position].range, &index, &domain)?;
+        extents.push((last - low.clone()).shift(1));
+        shift.push(low);
+    }
+    let outside = (definition.rank..definition.indices.len()).map(Affine::index);
+    let moved = (0..definition.rank).map(|p| Affine::index(p) + shift[p].clone());
+    let map: Vec<Affine> = moved.chain(outside).collect();
+    let rows: Vec<Constraint> = definition.output_domain().iter().map(|c| c.with_indices(&map)).collect();
+    let boxed: Vec<Range> = extents.iter().cloned().map(Range::extent).collect();
+    let known = boxed.iter().enumerate().flat_map(|(p, r)| r.constraints(p).collect::<Vec<_>>());
+    let known: Vec<Constraint> = known.chain(context).collect();
+    let open = system::prune(rows, &known).unwrap_or_default();
+    let body = nested::remap(&mut program.exprs, definition.body, &map);
+    definition.body = match definition.reduction {
+        Some(_) => body,
+        None => {
+            let zero = program.exprs.constant(0.0);
+            let condition = guard::all(&mut program.exprs, &open);
+            condition.map_or(body, |c| build::select(&mut program.exprs, c, body, zero))
+        }
+    };
+    definition.conditions = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
+    if definition.reduction.is_some() {
+        definition.conditions.extend(open);
+    }
+    definition.assumptions.clear();
+    let ranges = boxed.into_iter().chain(definition.indices[definition.rank..].iter().map(|i| i.range.map(|b| b.with_indices(&map))));
+    let named = definition.indices.iter().zip(ranges);
+    definition.indices = named.map(|(index, range)| Index { name: index.name.clone(), range }).collect();
+    program.definitions[place] = definition;
+    let record = &mut program.tensors[tensor.0 as usize];
+    record.kind = TensorKind::Defined;
+    record.name = fresh(&record.name, taken);
+    record.extents = extents;
+    Ok(shift)
+}
+
+/// The largest value of an index: its own bound in sizes where there is just one, otherwise what all of them say.
+fn bound_above(program: &mut Program, range: &Range, index: &Affine, domain: &[Constraint]) -> Result<Affine, Diagnostic> {
+    match range.high.as_slice() {
+        [high] if !high.uses_indices() => Ok(high.clone()),
+        _ => Ok(-bound(program, &-index.clone(), domain, false)?),
+    }
+}
+
+/// The smallest value of `affine` in sizes.
+fn bound(program: &mut Program, affine: &Affine, domain: &[Constraint], smallest: bool) -> Result<Affine, Diagnostic> {
+    let bounds = system::lower_bounds(affine, domain, &|a| matches!(a, Atom::Index(_)))?;
+    if bounds.is_empty() {
+        return Err(system::too_complex());
+    }
+    Ok(sizes::derived(program, bounds, smallest))
+}
+
+/// Removes definitions that no result needs.
+pub fn drop_unread(program: &mut Program) {
+    let mut needed: HashSet<TensorId> = program.outputs.iter().copied().collect();
+    for definition in program.definitions.iter().rev() {
+        if needed.contains(&definition.tensor) {
+            for id in program.exprs.postorder(definition.body) {
+                if let Expr::Access(tensor, _) = &program.exprs[id] {
+                    needed.insert(*tensor);
+                }
+            }
+        }
+    }
+    program.definitions.retain(|d| needed.contains(&d.tensor));
+}
+
+/// Brings a program into its one canonical layout: inputs first; every nested definition right before
+/// its reader, in the order of reading; no unused node. With `prune`, inputs and sizes that nothing
+/// mentions are dropped. Gives the new ids of old tensors and expressions.
+pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>, HashMap<ExprId, ExprId>) {
+    let number: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
+    let mut order = Vec::new();
+    for definition in &program.definitions {
+        if program[definition.tensor].kind != TensorKind::Nested {
+            place(program, definition.tensor, &number, &mut order);
+        }
+    }
+    let used = program.used_tensors();
+    let inputs: Vec<TensorId> = program.inputs().filter(|t| !prune || used.contains(t)).collect();
+    let kept: Vec<TensorId> = inputs.into_iter().chain(order.iter().map(|&i| program.definitions[i].tensor)).collect();
+    let tensors: HashMap<TensorId, TensorId> =
+        kept.iter().enumerate().map(|(new, &old)| (old, TensorId(new as u32))).collect();
+    let mut definitions: Vec<Definition> = order.iter().map(|&i| program.definitions[i].clone()).collect();
+    let mut exprs = Exprs::default();
+    let mut moved = HashMap::new();
+    for definition in &mut definitions {
+        definition.tensor = tensors[&definition.tensor];
+        definition.body = program.exprs.copy_into(definition.body, &tensors, &mut exprs, &mut moved);
+    }
+    program.tensors = kept.iter().map(|&t| program[t].clone()).collect();
+    program.outputs = program.outputs.iter().map(|t| tensors[t]).collect();
+    program.definitions = definitions;
+    program.exprs = exprs;
+    if prune {
+        prune_params(program);
+    }
+    (tensors, moved)
+}
+
+fn place(program: &Program, tensor: TensorId, number: &HashMap<TensorId, usize>, order: &mut Vec<usize>) {
+    let own = number[&tensor];
+    for id in program.exprs.postorder(program.definitions[own].body) {
+        if let Expr::Access(read, _) = &program.exprs[id]
+            && program[*read].kind == TensorKind::Nested
+        {
+            place(program, *read, number, order);
+        }
+    }
+    order.push(own);
+}
+
+/// Drops sizes that nothing mentions, and facts about them.
+fn prune_params(program: &mut Program) {
+    let mut used = vec![false; program.params.len()];
+    let mut see = |affine: &Affine| {
+        affine.visit_atoms(&mut |atom| {
+            if let Atom::Param(ParamId(p)) = atom {
+                used[*p as usize] = true;
+            }
+        })
+    };
+    program.tensors.iter().flat_map(|t| &t.extents).for_each(&mut see);
+    for definition in &program.definitions {
+        definition.indices.iter().flat_map(|i| i.range.low.iter().chain(&i.range.high)).for_each(&mut see);
+        definition.conditions.iter().chain(&definition.assumptions).for_each(|c| see(&c.affine));
+        program.exprs.visit_affines(definition.body, &mut see);
+    }
+    for param in &program.params {
+        if let crate::program::ParamKind::Smallest(parts) | crate::program::ParamKind::Largest(parts) = &param.kind {
+            parts.iter().for_each(&mut see);
+        }
+    }
+    let mentions_unused = |c: &Constraint| {
+        let mut found = false;
+        c.affine.visit_atoms(&mut |a| found |= matches!(a, Atom::Param(ParamId(p)) if !used[*p as usize]));
+        found
+    };
+    program.facts.retain(|f| !mentions_unused(f));
+    let mut new = Vec::new();
+    let mut count = 0;
+    for &used in &used {
+        new.push(ParamId(count));
+        count += u32::from(used);
+    }
+    if count as usize == used.len() {
+        return;
+    }
+    let mut map = |affine: &Affine| {
+        affine.substitute(&mut |atom| match atom {
+            Atom::Param(ParamId(p)) => Some(Affine::param(new[*p as usize])),
+            Atom::Index(_) | Atom::Floor(..) => None,
+        })
+    };
+    let mut params: Vec<Param> = Vec::new();
+    for (param, used) in program.params.iter().zip(&used) {
+        if *used {
+            params.push(param.clone());
+        }
+    }
+    for param in &mut params {
+        if let crate::program::ParamKind::Smallest(parts) | crate::program::ParamKind::Largest(parts) = &mut param.kind {
+            parts.iter_mut().for_each(|p| *p = map(p));
+        }
+    }
+    program.params = params;
+    program.facts.iter_mut().for_each(|f| *f = f.rebuilt(map(&f.affine)));
+    program.tensors.iter_mut().flat_map(|t| &mut t.extents).for_each(|e| *e = map(e));
+    let mut rewriter = Rewriter::default();
+    for definition in &mut program.definitions {
+        definition.indices.iter_mut().for_each(|i| i.range = i.range.map(&mut map));
+        for constraint in definition.conditions.iter_mut().chain(&mut definition.assumptions) {
+            *constraint = constraint.rebuilt(map(&constraint.affine));
+        }
+        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut MapAffine(&mut map));
+    }
+    let bodies: Vec<ExprId> = program.definitions.iter().map(|d| d.body).collect();
+    let (exprs, bodies) = program.exprs.compacted(&bodies);
+    program.exprs = exprs;
+    program.definitions.iter_mut().zip(bodies).for_each(|(d, b)| d.body = b);
+}
+
+struct MapAffine<'a>(&'a mut dyn FnMut(&Affine) -> Affine);
+
+impl Rules for MapAffine<'_> {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        (self.0)(affine)
+    }
+}
