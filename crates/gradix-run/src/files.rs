@@ -32,6 +32,16 @@ pub enum Dtype {
     F32,
 }
 
+impl Dtype {
+    /// The nearest value of this type.
+    pub fn round(self, value: f64) -> f64 {
+        match self {
+            Dtype::F64 => value,
+            Dtype::F32 => value as f32 as f64,
+        }
+    }
+}
+
 /// What is wrong with a file, and with which.
 #[derive(Debug)]
 pub struct FileError {

@@ -4,13 +4,14 @@
 //! first read and remembered, so that a branch that is not taken costs nothing. Every access is checked,
 //! and every arithmetic operation is counted.
 
-use crate::array::{Array, Dtype};
+use crate::array::Array;
+use crate::files::Dtype;
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{
     Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, Program, Range, Relation, TensorId,
     TensorKind,
 };
-use gradix_int::Int;
+use gradix::Int;
 use std::collections::HashMap;
 
 /// The most elements that one run may hold.

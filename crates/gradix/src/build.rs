@@ -5,7 +5,7 @@
 //! `coefficient * factor * … / divisor`, a sum is a list of terms with coefficients.
 
 use crate::program::expr::Rules;
-use crate::program::{Affine, BinaryOp, Comparison, Cond, CondId, Expr, ExprId, Exprs, UnaryOp};
+use crate::program::{Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Expr, ExprId, Exprs, UnaryOp};
 use gradix_int::Int;
 
 /// The rules of this module, for rewriting whole expressions.
@@ -20,6 +20,9 @@ impl Rules for Build {
     }
     fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         binary(exprs, op, a, b)
+    }
+    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
+        compare(exprs, op, a, b)
     }
     fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
         select(exprs, c, a, b)
@@ -63,19 +66,38 @@ pub fn binary(exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
 
 /// `-a`
 pub fn negate(exprs: &mut Exprs, a: ExprId) -> ExprId {
-    let mut product = Product::of(exprs, a);
-    product.coefficient = -product.coefficient;
-    product.build(exprs)
+    let minus_one = exprs.constant(-1.0);
+    multiply(exprs, minus_one, a)
 }
 
-/// `a * b`
+/// `a * b`; `(if c then a else 0) * b` is `if c then a * b else 0`.
 pub fn multiply(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
+    if let Some((c, inner, zero)) = as_mask(exprs, a) {
+        let product = multiply(exprs, inner, b);
+        return select(exprs, c, product, zero);
+    }
+    if let Some((c, inner, zero)) = as_mask(exprs, b) {
+        let product = multiply(exprs, a, inner);
+        return select(exprs, c, product, zero);
+    }
     Product::of(exprs, a).times(&Product::of(exprs, b)).build(exprs)
 }
 
 /// `a / b`
 pub fn divide(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
+    if let Some((c, inner, zero)) = as_mask(exprs, a) {
+        let quotient = divide(exprs, inner, b);
+        return select(exprs, c, quotient, zero);
+    }
     Product::of(exprs, a).times(&Product::of(exprs, b).inverted()).build(exprs)
+}
+
+/// `if c then a else 0`
+fn as_mask(exprs: &Exprs, id: ExprId) -> Option<(CondId, ExprId, ExprId)> {
+    match exprs[id] {
+        Expr::Select(c, a, b) if exprs.as_constant(b) == Some(0.0) => Some((c, a, b)),
+        _ => None,
+    }
 }
 
 /// `factor * a`
@@ -179,14 +201,35 @@ pub fn decided(exprs: &Exprs, id: CondId) -> Option<bool> {
     }
 }
 
-/// `a == b` for values.
-pub fn equal(exprs: &mut Exprs, a: ExprId, b: ExprId) -> CondId {
-    exprs.add_condition(Cond::Compare(Comparison::Eq, a, b))
+/// A comparison of values; of index expressions, it is decided by the indices.
+pub fn compare(exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
+    if let (Some(left), Some(right)) = (as_affine(exprs, a), as_affine(exprs, b)) {
+        let constraint = match op {
+            Comparison::Lt => Constraint::at_most(left.shift(1), right),
+            Comparison::Le => Constraint::at_most(left, right),
+            Comparison::Eq => Constraint::equal(left, right),
+        };
+        return exprs.add_condition(Cond::Index(constraint));
+    }
+    exprs.add_condition(Cond::Compare(op, a, b))
 }
 
-/// `a < b` for values.
+fn as_affine(exprs: &Exprs, id: ExprId) -> Option<Affine> {
+    match &exprs[id] {
+        Expr::Index(affine) => Some(affine.clone()),
+        Expr::Constant(number) if is_whole(number.value()) => Some(Affine::constant(number.value() as i64)),
+        _ => None,
+    }
+}
+
+/// `a == b`
+pub fn equal(exprs: &mut Exprs, a: ExprId, b: ExprId) -> CondId {
+    compare(exprs, Comparison::Eq, a, b)
+}
+
+/// `a < b`
 pub fn less(exprs: &mut Exprs, a: ExprId, b: ExprId) -> CondId {
-    exprs.add_condition(Cond::Compare(Comparison::Lt, a, b))
+    compare(exprs, Comparison::Lt, a, b)
 }
 
 fn is_whole(x: f64) -> bool {
@@ -312,6 +355,8 @@ struct Sum {
     /// The index expressions among the terms, as one.
     affine: Affine,
     affine_at: Option<usize>,
+    /// `if c then a else 0` and `if not c then b else 0`, the latter as `b`.
+    masks: Vec<(CondId, Option<ExprId>, Option<ExprId>)>,
 }
 
 impl Sum {
@@ -333,6 +378,10 @@ impl Sum {
                 }
             }
             Expr::Constant(number) if number.value().is_finite() => self.term(None, factor * number.value()),
+            Expr::Select(c, a, b) if exprs.as_constant(b) == Some(0.0) => {
+                let part = scale(exprs, factor, a);
+                self.mask(exprs, c, part);
+            }
             _ => {
                 let product = Product::of(exprs, id);
                 let coefficient = product.coefficient;
@@ -343,6 +392,23 @@ impl Sum {
                 self.term(Some(rest), factor * coefficient);
             }
         }
+    }
+
+    /// Joins what is chosen by the same condition or its opposite.
+    fn mask(&mut self, exprs: &mut Exprs, c: CondId, part: ExprId) {
+        let opposite = crate::guard::negate(exprs, c);
+        let same = self.masks.iter().position(|(known, ..)| *known == c);
+        let place = same.or_else(|| self.masks.iter().position(|(known, ..)| *known == opposite));
+        let place = place.unwrap_or_else(|| {
+            self.masks.push((c, None, None));
+            self.masks.len() - 1
+        });
+        let (known, a, b) = &mut self.masks[place];
+        let slot = if *known == c { a } else { b };
+        *slot = Some(match *slot {
+            Some(sum) => add(exprs, sum, part),
+            None => part,
+        });
     }
 
     fn term(&mut self, id: Option<ExprId>, coefficient: f64) {
@@ -370,6 +436,11 @@ impl Sum {
                 None => (Some(id), 1.0),
             };
         }
+        let zero = exprs.constant(0.0);
+        for (c, a, b) in std::mem::take(&mut self.masks) {
+            let choice = select(exprs, c, a.unwrap_or(zero), b.unwrap_or(zero));
+            self.terms.push((Some(choice), 1.0));
+        }
         let mut sum: Option<ExprId> = None;
         for (id, coefficient) in self.terms.into_iter().filter(|(_, c)| *c != 0.0) {
             let magnitude = coefficient.abs();
@@ -377,6 +448,7 @@ impl Sum {
             let number = exprs.constant(if negative { magnitude } else { coefficient });
             let term = match id {
                 None => number,
+                Some(id) if coefficient == 1.0 => id,
                 Some(id) => multiply(exprs, number, id),
             };
             sum = Some(match sum {

@@ -19,4 +19,5 @@ pub mod system;
 pub use diagnostic::{Diagnostic, Result};
 pub use derive::derive;
 pub use program::Program;
+pub use gradix_int::Int;
 pub use resolve::{Resolved, resolve};

@@ -8,8 +8,8 @@ use crate::diagnostic::Diagnostic;
 use crate::print::fresh;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, Program, Range, TensorId,
-    TensorKind, UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId,
+    ParamKind, Program, Range, TensorId, TensorKind, UnaryOp,
 };
 use crate::{build, guard, nested, sizes, system};
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,8 @@ pub fn settle(program: &mut Program, generated: &HashSet<TensorId>, taken: &mut 
         drop_unread(program);
         let readers = readers(program);
         let mut plan = Plan::default();
-        for definition in &program.definitions {
+        // Readers first: what is put into a reader that is itself put elsewhere waits for the next round.
+        for definition in program.definitions.iter().rev() {
             let reads = readers.get(&definition.tensor).map_or(&[][..], Vec::as_slice);
             decide(program, definition, reads, generated, &mut plan);
         }
@@ -44,15 +45,29 @@ struct Plan {
     shifted: HashMap<TensorId, Vec<Affine>>,
 }
 
-/// A read: the reading definition's number of indices, and the subscripts.
-type Read = (usize, Vec<Affine>);
+/// An access in some definition.
+struct Read {
+    reader: TensorId,
+    /// How many indices the reading definition has.
+    indices: usize,
+    subscripts: Vec<Affine>,
+    /// How many operations use the value.
+    uses: usize,
+}
 
 fn readers(program: &Program) -> HashMap<TensorId, Vec<Read>> {
     let mut readers: HashMap<TensorId, Vec<Read>> = HashMap::new();
     for definition in &program.definitions {
-        for id in program.exprs.postorder(definition.body) {
+        let order = program.exprs.postorder(definition.body);
+        let mut uses: HashMap<ExprId, usize> = HashMap::from([(definition.body, 1)]);
+        for operand in order.iter().flat_map(|id| program.exprs.operands(*id)) {
+            *uses.entry(operand).or_default() += 1;
+        }
+        for id in order {
             if let Expr::Access(tensor, subscripts) = &program.exprs[id] {
-                readers.entry(*tensor).or_default().push((definition.indices.len(), subscripts.clone()));
+                let (reader, indices) = (definition.tensor, definition.indices.len());
+                let read = Read { reader, indices, subscripts: subscripts.clone(), uses: uses[&id] };
+                readers.entry(*tensor).or_default().push(read);
             }
         }
     }
@@ -66,13 +81,14 @@ fn decide(program: &Program, definition: &Definition, reads: &[Read], generated:
         return;
     }
     if definition.reduction.is_none() && (is_nested || generated.contains(&tensor)) {
-        let once = matches!(reads, [(count, subscripts)] if bare(subscripts) && subscripts.len() == *count);
-        if once || is_trivial(&program.exprs, definition.body) {
+        let once = matches!(reads, [r] if r.uses == 1 && bare(&r.subscripts) && r.subscripts.len() == r.indices);
+        let kept = matches!(reads, [r] if !plan.inlined.contains(&r.reader));
+        if once && kept || is_trivial(&program.exprs, definition.body) {
             plan.inlined.insert(tensor);
             return;
         }
     }
-    if is_nested && !(definition.reduction.is_some() && matches!(reads, [(_, subscripts)] if bare(subscripts))) {
+    if is_nested && !(definition.reduction.is_some() && matches!(reads, [r] if bare(&r.subscripts))) {
         plan.named.push(tensor);
     }
 }
@@ -83,11 +99,15 @@ fn bare(subscripts: &[Affine]) -> bool {
     positions.is_some_and(|p| p.len() == subscripts.len())
 }
 
-/// Whether computing it again costs nothing worth mention.
+/// Whether computing it again costs nothing worth mention: a number, an element, or a number times an element.
 fn is_trivial(exprs: &Exprs, body: ExprId) -> bool {
+    let is_number = |id: ExprId| exprs.postorder(id).iter().all(|n| !matches!(exprs[*n], Expr::Access(..) | Expr::Select(..)));
     match &exprs[body] {
-        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => true,
-        Expr::Unary(UnaryOp::Neg, a) => matches!(exprs[*a], Expr::Access(..)),
+        Expr::Access(..) => true,
+        Expr::Unary(UnaryOp::Neg, a) => is_trivial(exprs, *a),
+        Expr::Binary(BinaryOp::Mul, a, b) => is_number(*a) && is_trivial(exprs, *b) || is_trivial(exprs, *a) && is_number(*b),
+        Expr::Binary(BinaryOp::Div, a, b) => is_trivial(exprs, *a) && is_number(*b),
+        Expr::Constant(_) | Expr::Index(_) => true,
         Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => false,
     }
 }
@@ -111,6 +131,12 @@ struct Apply<'a> {
 }
 
 impl Rules for Apply<'_> {
+    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
+        build::index(exprs, affine)
+    }
+    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
+        build::compare(exprs, op, a, b)
+    }
     fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
         if let Some(&body) = self.bodies.get(&tensor) {
             return nested::remap(exprs, body, &subscripts);
@@ -126,10 +152,10 @@ impl Rules for Apply<'_> {
     fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
         build::unary(exprs, op, a)
     }
-    fn binary(&mut self, exprs: &mut Exprs, op: crate::program::BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+    fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         build::binary(exprs, op, a, b)
     }
-    fn select(&mut self, exprs: &mut Exprs, c: crate::program::CondId, a: ExprId, b: ExprId) -> ExprId {
+    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
         build::select(exprs, c, a, b)
     }
 }
@@ -222,11 +248,21 @@ pub fn drop_unread(program: &mut Program) {
 /// its reader, in the order of reading; no unused node. With `prune`, inputs and sizes that nothing
 /// mentions are dropped. Gives the new ids of old tensors and expressions.
 pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>, HashMap<ExprId, ExprId>) {
+    sort_nested_outputs(program);
     let number: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
     let mut order = Vec::new();
+    let mut owners = HashMap::new();
     for definition in &program.definitions {
         if program[definition.tensor].kind != TensorKind::Nested {
+            let first = order.len();
             place(program, definition.tensor, &number, &mut order);
+            owners.extend(order[first..].iter().map(|&i| (i, definition.tensor)));
+        }
+    }
+    for (nested, owner) in owners {
+        let Definition { tensor, reduction, .. } = program.definitions[nested];
+        if let (TensorKind::Nested, Some(op)) = (program[tensor].kind, reduction) {
+            program.tensors[tensor.0 as usize].name = format!("{}_{}", program[owner].name, op.name());
         }
     }
     let used = program.used_tensors();
@@ -249,6 +285,81 @@ pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>,
         prune_params(program);
     }
     (tensors, moved)
+}
+
+/// Puts the outputs of every nested definition into the order of the reader's indices.
+fn sort_nested_outputs(program: &mut Program) {
+    let mut orders: HashMap<TensorId, Vec<usize>> = HashMap::new();
+    for definition in &program.definitions {
+        for id in program.exprs.postorder(definition.body) {
+            let Expr::Access(tensor, subscripts) = &program.exprs[id] else { continue };
+            if program[*tensor].kind != TensorKind::Nested {
+                continue;
+            }
+            let mut order: Vec<usize> = (0..subscripts.len()).collect();
+            order.sort_by_key(|&d| subscripts[d].as_index());
+            if order.iter().enumerate().any(|(new, old)| new != *old) {
+                orders.insert(*tensor, order);
+            }
+        }
+    }
+    // Readers come last, so that what they read is already in their own new order.
+    for place in (0..program.definitions.len()).rev() {
+        let tensor = program.definitions[place].tensor;
+        let Some(order) = orders.get(&tensor) else { continue };
+        if let Some(sorted) = sorted_outputs(program, place, order) {
+            program.definitions[place] = sorted;
+        } else {
+            orders.remove(&tensor);
+        }
+    }
+    if orders.is_empty() {
+        return;
+    }
+    let mut rewriter = Rewriter::default();
+    for definition in &mut program.definitions {
+        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Sorted(&orders));
+    }
+}
+
+fn sorted_outputs(program: &mut Program, place: usize, order: &[usize]) -> Option<Definition> {
+    let definition = program.definitions[place].clone();
+    let mut map: Vec<Affine> = (0..definition.indices.len()).map(Affine::index).collect();
+    for (new, &old) in order.iter().enumerate() {
+        map[old] = Affine::index(new);
+    }
+    let moved = |index: &Index| Index { name: index.name.clone(), range: index.range.map(|b| b.with_indices(&map)) };
+    let outputs = order.iter().map(|&old| moved(&definition.indices[old]));
+    let mut indices: Vec<Index> = outputs.chain(definition.indices[definition.rank..].iter().map(moved)).collect();
+    let mut assumptions: Vec<Constraint> = definition.assumptions.iter().map(|c| c.with_indices(&map)).collect();
+    let forward = |position: usize, index: &Index| {
+        let mut bounds = index.range.low.iter().chain(&index.range.high);
+        bounds.any(|b| (position..definition.rank).any(|p| b.uses_index(p)))
+    };
+    if indices[..definition.rank].iter().enumerate().any(|(p, i)| forward(p, i)) {
+        let rows = definition.output_domain().iter().map(|c| c.with_indices(&map)).collect();
+        let positions: Vec<usize> = (0..definition.rank).collect();
+        let solved = system::solve(rows, &positions, &program.size_context()).ok()??;
+        indices.iter_mut().zip(solved.ranges).for_each(|(index, range)| index.range = range);
+        assumptions = [solved.conditions, solved.outer].concat();
+    }
+    let body = nested::remap(&mut program.exprs, definition.body, &map);
+    let conditions = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
+    Some(Definition { indices, assumptions, conditions, body, ..definition })
+}
+
+struct Sorted<'a>(&'a HashMap<TensorId, Vec<usize>>);
+
+impl Rules for Sorted<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        match self.0.get(&tensor) {
+            Some(order) => {
+                let sorted = order.iter().map(|&d| subscripts[d].clone()).collect();
+                exprs.access(tensor, sorted)
+            }
+            None => exprs.access(tensor, subscripts),
+        }
+    }
 }
 
 fn place(program: &Program, tensor: TensorId, number: &HashMap<TensorId, usize>, order: &mut Vec<usize>) {
@@ -280,7 +391,7 @@ fn prune_params(program: &mut Program) {
         program.exprs.visit_affines(definition.body, &mut see);
     }
     for param in &program.params {
-        if let crate::program::ParamKind::Smallest(parts) | crate::program::ParamKind::Largest(parts) = &param.kind {
+        if let ParamKind::Smallest(parts) | ParamKind::Largest(parts) = &param.kind {
             parts.iter().for_each(&mut see);
         }
     }
@@ -312,7 +423,7 @@ fn prune_params(program: &mut Program) {
         }
     }
     for param in &mut params {
-        if let crate::program::ParamKind::Smallest(parts) | crate::program::ParamKind::Largest(parts) = &mut param.kind {
+        if let ParamKind::Smallest(parts) | ParamKind::Largest(parts) = &mut param.kind {
             parts.iter_mut().for_each(|p| *p = map(p));
         }
     }

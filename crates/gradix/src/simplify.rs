@@ -1,11 +1,15 @@
 //! Value-preserving simplification of whole programs; the local rules are in [`crate::build`].
 
-use crate::build::Build;
-use crate::guard;
+use crate::build::{self, Build, Product};
+use crate::diagnostic::Diagnostic;
+use crate::{guard, nested};
 use crate::program::expr::{Rewriter, Rules};
-use crate::program::{BinaryOp, Cond, CondId, Constraint, ExprId, Exprs, Program, UnaryOp};
+use crate::program::{
+    Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp, TensorId, TensorKind,
+    UnaryOp,
+};
 use crate::system;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Simplifies every body: local rules, and conditions that the domain decides.
 pub fn simplify_bodies(program: &mut Program) {
@@ -17,6 +21,67 @@ pub fn simplify_bodies(program: &mut Program) {
         let mut rules = Simplify { domain, known: HashMap::new() };
         let body = definition.body;
         program.definitions[number].body = Rewriter::default().rewrite(&mut program.exprs, body, &mut rules);
+    }
+}
+
+/// `sum[k] a * b[k]` becomes `a * sum[k] b[k]`. What was a sum is then pointwise, and reads a new nested one.
+pub fn factor_sums(program: &mut Program) -> Result<(), Diagnostic> {
+    let context = program.size_context();
+    for definition in std::mem::take(&mut program.definitions) {
+        let exprs = &mut program.exprs;
+        let (rank, count) = (definition.rank, definition.indices.len());
+        let depends = |exprs: &Exprs, id: ExprId| exprs.used_indices(id, count)[rank..].contains(&true);
+        let product = Product::of(exprs, definition.body);
+        let (inside, outside) = product.split(|factor| depends(exprs, factor));
+        let outside = outside.build(exprs);
+        if definition.reduction != Some(ReduceOp::Sum) || exprs.as_constant(outside) == Some(1.0) {
+            program.definitions.push(definition);
+            continue;
+        }
+        let body = inside.build(exprs);
+        let name = program[definition.tensor].name.clone();
+        let full = Definition { body, ..definition.clone() };
+        let (sum, _) = nested::add(program, full, name, &context, &[])?;
+        let body = build::multiply(&mut program.exprs, outside, sum);
+        let outputs = definition.indices[..rank].to_vec();
+        nested::define(program, definition.tensor, outputs, definition.assumptions, body);
+    }
+    Ok(())
+}
+
+/// What a definition computes, whatever it is called.
+type Content = (Vec<Range>, usize, Option<ReduceOp>, Vec<Constraint>, Vec<Constraint>, ExprId);
+
+/// Reads the first of several equal definitions instead of the later ones. Only nested ones and those in
+/// `generated` are given up; what is no longer read is left for [`crate::settle`] to drop.
+pub fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) {
+    let mut first: HashMap<Content, TensorId> = HashMap::new();
+    let mut replaced: HashMap<TensorId, TensorId> = HashMap::new();
+    let mut rewriter = Rewriter::default();
+    for definition in &mut program.definitions {
+        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Replace(&replaced));
+        let ranges = definition.indices.iter().map(|i| i.range.clone()).collect();
+        let (conditions, assumptions) = (definition.conditions.clone(), definition.assumptions.clone());
+        let content = (ranges, definition.rank, definition.reduction, conditions, assumptions, definition.body);
+        let tensor = definition.tensor;
+        let own = program.tensors[tensor.0 as usize].kind == TensorKind::Nested || generated.contains(&tensor);
+        match first.get(&content) {
+            Some(&known) if own => {
+                replaced.insert(tensor, known);
+            }
+            Some(_) => {}
+            None => {
+                first.insert(content, tensor);
+            }
+        }
+    }
+}
+
+struct Replace<'a>(&'a HashMap<TensorId, TensorId>);
+
+impl Rules for Replace<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        exprs.access(self.0.get(&tensor).copied().unwrap_or(tensor), subscripts)
     }
 }
 
@@ -47,7 +112,7 @@ impl Simplify {
     fn reduce(&mut self, exprs: &mut Exprs, id: CondId) -> Result<CondId, bool> {
         match exprs[id].clone() {
             Cond::Index(constraint) => self.decide(&constraint).map_or(Ok(id), Err),
-            Cond::Compare(..) => crate::build::decided(exprs, id).map_or(Ok(id), Err),
+            Cond::Compare(..) => build::decided(exprs, id).map_or(Ok(id), Err),
             Cond::Not(a) => match self.reduce(exprs, a) {
                 Ok(a) => Ok(guard::negate(exprs, a)),
                 Err(outcome) => Err(!outcome),
@@ -69,7 +134,7 @@ impl Simplify {
 }
 
 impl Rules for Simplify {
-    fn index(&mut self, exprs: &mut Exprs, affine: crate::program::Affine) -> ExprId {
+    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
         Build.index(exprs, affine)
     }
     fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
@@ -77,6 +142,9 @@ impl Rules for Simplify {
     }
     fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         Build.binary(exprs, op, a, b)
+    }
+    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
+        Build.compare(exprs, op, a, b)
     }
     fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
         match self.reduce(exprs, c) {

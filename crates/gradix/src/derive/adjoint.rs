@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 pub struct Path {
     /// Index constraints that hold.
     pub guard: Guard,
-    /// Conditions on values that hold.
+    /// Other conditions that hold: on values, or on indices in more than one case.
     pub values: Vec<CondId>,
 }
 
@@ -73,10 +73,9 @@ pub fn adjoint(
                         if !live.contains(&branch) {
                             continue;
                         }
-                        for (constraints, values) in guard::cases(exprs, c, outcome) {
-                            let path = path.with(&constraints, values);
-                            send(exprs, &mut pending, &live, branch, path, adjoint);
-                        }
+                        let condition = if outcome { c } else { guard::negate(exprs, c) };
+                        let path = path.narrowed(exprs, condition);
+                        send(exprs, &mut pending, &live, branch, path, adjoint);
                     }
                 }
             }
@@ -87,13 +86,15 @@ pub fn adjoint(
 }
 
 impl Path {
-    fn with(&self, constraints: &[crate::program::Constraint], values: Option<CondId>) -> Path {
-        let mut path = Path { guard: guard::join(&self.guard, constraints), values: self.values.clone() };
-        if let Some(condition) = values
-            && !path.values.contains(&condition)
-        {
-            path.values.push(condition);
-        }
+    /// The path where a condition holds too: as index constraints where it is one case, as it is otherwise.
+    fn narrowed(&self, exprs: &mut Exprs, condition: CondId) -> Path {
+        let mut path = self.clone();
+        let (constraints, rest) = match guard::cases(exprs, condition, true).as_slice() {
+            [(constraints, rest)] => (constraints.clone(), *rest),
+            _ => (Vec::new(), Some(condition)),
+        };
+        path.guard = guard::join(&self.guard, &constraints);
+        path.values.extend(rest.filter(|c| !self.values.contains(c)));
         path
     }
 
@@ -128,11 +129,11 @@ fn send(
         return;
     }
     // A rule that chooses (as for `relu`) narrows the path instead of multiplying by 0.
-    while let Expr::Select(c, a, b) = exprs[value].clone() {
-        if exprs.as_constant(b) != Some(0.0) || guard_free(exprs, c).is_none() {
+    while let Expr::Select(c, a, b) = exprs[value] {
+        if exprs.as_constant(b) != Some(0.0) {
             break;
         }
-        path = path.with(&[], Some(c));
+        path = path.narrowed(exprs, c);
         value = a;
     }
     let known = pending.entry(to).or_default();
@@ -140,13 +141,6 @@ fn send(
         Some((_, sum)) => *sum = build::add(exprs, *sum, value),
         None => known.push((path, value)),
     }
-}
-
-/// The condition, if it tests values only.
-fn guard_free(exprs: &Exprs, id: CondId) -> Option<CondId> {
-    let mut free = true;
-    exprs.visit_condition(id, &mut |c| free &= !matches!(c, Cond::Index(_)));
-    free.then_some(id)
 }
 
 fn active_nodes(exprs: &Exprs, root: ExprId, active: &dyn Fn(TensorId) -> bool) -> HashSet<ExprId> {

@@ -168,6 +168,10 @@ fn parts(equation: &Affine, system: &Equations) -> (Vec<(Atom, Int)>, Affine) {
 fn divide_by_common_factor(equations: &mut Vec<Affine>, system: &mut Equations) {
     let mut kept = Vec::new();
     for equation in equations.drain(..) {
+        // The element's own indices come out with a positive sign.
+        let (_, known) = parts(&equation, system);
+        let element = known.terms().iter().find(|(a, _)| matches!(a, Atom::Index(_)));
+        let equation = if element.is_some_and(|(_, c)| *c < Int::ZERO) { -equation } else { equation };
         let (unknown, known) = parts(&equation, system);
         let common = unknown.iter().fold(Int::ZERO, |g, (_, c)| gcd(&g, c));
         if common == Int::ZERO {
@@ -300,7 +304,17 @@ fn ranges(
     let map = (0..spaces.own + spaces.batch).map(|i| rename(&Affine::index(i))).collect();
     let free = free_names(definition, &system);
     let outer = [outer, solved.outer.clone()].concat();
-    Ok(Some(substitute_points(Gathered { map, free, ranges: Vec::new(), conditions: Vec::new(), outer }, solved, known)))
+    let gathered = Gathered { map, free, ranges: Vec::new(), conditions: Vec::new(), outer };
+    let mut gathered = substitute_points(gathered, solved, known);
+    gathered.outer = gathered.outer.iter().map(|c| tightened(c, context)).collect();
+    Ok(Some(gathered))
+}
+
+/// `e >= 0` where the context says `e <= 0` is `e == 0`.
+fn tightened(constraint: &Constraint, context: &[Constraint]) -> Constraint {
+    let opposite = Constraint::non_negative(-constraint.affine.clone());
+    let equal = constraint.relation == Relation::NonNegative && system::implies(context, &opposite);
+    if equal { Constraint::zero(constraint.affine.clone()) } else { constraint.clone() }
 }
 
 /// A floor that was made an unknown but follows from the others goes back to being an expression. Gives
@@ -348,7 +362,7 @@ fn free_names(definition: &Definition, system: &Equations) -> Vec<String> {
         .collect()
 }
 
-/// An index whose range is one point is replaced by that point.
+/// An index whose range is at most one point is replaced by that point; its other bounds become conditions.
 fn substitute_points(mut gathered: Gathered, solved: Solved, known: usize) -> Gathered {
     let count = solved.ranges.len();
     let mut values: Vec<Affine> = (0..known).map(Affine::index).collect();
@@ -356,19 +370,24 @@ fn substitute_points(mut gathered: Gathered, solved: Solved, known: usize) -> Ga
     let mut free = Vec::new();
     for (offset, range) in solved.ranges.iter().enumerate() {
         let range = range.map(|b| b.with_indices(&extended(&values, known + count)));
-        match (range.low.as_slice(), range.high.as_slice()) {
-            ([low], [high]) if low == high => values.push(low.clone()),
-            _ => {
-                values.push(Affine::index(next));
-                next += 1;
-                free.push(gathered.free[offset].clone());
-                gathered.ranges.push(range);
-            }
+        if let Some(point) = range.low.iter().find(|low| range.high.contains(low)).cloned() {
+            let below = range.low.iter().map(|low| Constraint::at_most(low.clone(), point.clone()));
+            let above = range.high.iter().map(|high| Constraint::at_most(point.clone(), high.clone()));
+            let rows = below.chain(above).filter(|c| c.decided() != Some(true));
+            let (inner, outer): (Vec<_>, Vec<_>) = rows.partition(|c| (known..next).any(|p| c.affine.uses_index(p)));
+            gathered.conditions.extend(inner);
+            gathered.outer.extend(outer);
+            values.push(point);
+            continue;
         }
+        values.push(Affine::index(next));
+        next += 1;
+        free.push(gathered.free[offset].clone());
+        gathered.ranges.push(range);
     }
     gathered.free = free;
     gathered.map = gathered.map.iter().map(|a| a.with_indices(&values)).collect();
-    gathered.conditions = solved.conditions.iter().map(|c| c.with_indices(&values)).collect();
+    gathered.conditions.extend(solved.conditions.iter().map(|c| c.with_indices(&values)));
     gathered
 }
 

@@ -17,7 +17,7 @@ pub mod rules;
 
 use crate::diagnostic::{Diagnostic, Result};
 use crate::program::{Program, TensorId, verify};
-use crate::settle;
+use crate::{settle, simplify};
 use reverse::{Reverse, Seed};
 use std::collections::HashSet;
 
@@ -140,7 +140,12 @@ fn complete(
     taken: &mut HashSet<String>,
     prune: bool,
 ) -> std::result::Result<(), Diagnostic> {
-    crate::simplify::simplify_bodies(out);
+    settle::drop_unread(out);
+    simplify::simplify_bodies(out);
+    simplify::share_equal(out, generated);
+    settle::settle(out, generated, taken)?;
+    simplify::factor_sums(out)?;
+    simplify::share_equal(out, generated);
     settle::settle(out, generated, taken)?;
     settle::tidy(out, prune);
     debug_assert_eq!(verify(out), Ok(()));

@@ -9,7 +9,7 @@
 use super::adjoint::Path;
 use crate::build;
 use crate::diagnostic::Diagnostic;
-use crate::nested;
+use crate::{nested, system};
 use crate::program::{Affine, Constraint, Definition, ExprId, Index, Program, ReduceOp};
 
 /// `adjoint` of the result turned into that of the body at one point, and where it flows.
@@ -73,10 +73,18 @@ fn beside(
     map.push(Affine::index(own + 1));
     let other = &definition.indices[own];
     let range = other.range.map(|b| b.with_indices(&map));
+    let mut rows: Vec<Constraint> = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
+    rows.extend(range.constraints(own + 1));
+    rows.push(side(Affine::index(own + 1)));
+    let known = [context, &definition.domain()].concat();
+    let solved = match system::solve(rows, &[own + 1], &known) {
+        Ok(Some(solved)) => solved,
+        Ok(None) => return Ok(program.exprs.constant(1.0)),
+        Err(_) => return Err(system::too_complex()),
+    };
     let mut indices = definition.indices.clone();
-    indices.push(Index { name: other.name.clone(), range });
-    let mut conditions: Vec<Constraint> = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
-    conditions.push(side(Affine::index(own + 1)));
+    indices.push(Index { name: other.name.clone(), range: solved.ranges[0].clone() });
+    let conditions = [solved.conditions, solved.outer].concat();
     let full = Definition {
         tensor: definition.tensor,
         indices,

@@ -6,7 +6,8 @@
 use crate::build::{self, divide, multiply, scale, subtract, unary, whole_power};
 use crate::diagnostic::Diagnostic;
 use crate::guard;
-use crate::program::{BinaryOp, Comparison, Cond, Expr, ExprId, Exprs, UnaryOp};
+use crate::program::{BinaryOp, Cond, Expr, ExprId, Exprs, UnaryOp};
+use std::collections::HashSet;
 use std::f64::consts;
 
 /// `adjoint * ∂op(x)/∂x`; `None` where that is 0 everywhere.
@@ -126,7 +127,7 @@ fn shared(e: &mut Exprs, chosen: ExprId, other: ExprId, adjoint: ExprId) -> Expr
     let half = scale(e, 0.5, adjoint);
     let tie = build::equal(e, chosen, other);
     let tied = build::select(e, tie, half, zero);
-    let wins = e.add_condition(Cond::Compare(Comparison::Lt, chosen, other));
+    let wins = build::less(e, chosen, other);
     build::select(e, wins, adjoint, tied)
 }
 
@@ -157,19 +158,28 @@ fn bell(e: &mut Exprs, x: ExprId) -> ExprId {
     unary(e, UnaryOp::Exp, negative)
 }
 
-/// Whether an expression can be infinite or NaN where its operands are finite.
+/// Whether an expression can be infinite or NaN where the tensors that it reads are finite.
 pub fn can_be_infinite(exprs: &Exprs, root: ExprId) -> bool {
-    exprs.postorder(root).into_iter().any(|id| match &exprs[id] {
-        Expr::Constant(number) => !number.value().is_finite(),
-        Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => false,
+    let mut reads: HashSet<ExprId> = HashSet::new();
+    for id in exprs.postorder(root) {
+        if matches!(exprs[id], Expr::Access(..)) || exprs.operands(id).iter().any(|o| reads.contains(o)) {
+            reads.insert(id);
+        }
+    }
+    let risky = |id: &ExprId| match &exprs[*id] {
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => false,
+        Expr::Binary(BinaryOp::Div, _, b) => reads.contains(b),
         Expr::Binary(BinaryOp::Pow, _, n) => exprs.as_constant(*n).is_none_or(|n| n < 0.0 || n.fract() != 0.0),
-        Expr::Binary(op, ..) => matches!(op, BinaryOp::Div | BinaryOp::Atan2),
-        Expr::Unary(op, _) => !matches!(
-            op,
-            UnaryOp::Neg | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tanh | UnaryOp::Sigmoid | UnaryOp::Erf | UnaryOp::Erfc
-                | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Relu | UnaryOp::Atan | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round
-        ),
-    })
+        Expr::Binary(op, ..) => *op == BinaryOp::Atan2,
+        Expr::Unary(op, _) => !is_bounded(*op),
+    };
+    exprs.postorder(root).iter().any(|id| reads.contains(id) && risky(id))
+}
+
+/// Whether a function of a finite value is finite and not too large.
+fn is_bounded(op: UnaryOp) -> bool {
+    use UnaryOp::{Abs, Atan, Ceil, Cos, Erf, Erfc, Floor, Neg, Relu, Round, Sigmoid, Sign, Sin, Softplus, Tanh};
+    matches!(op, Neg | Sin | Cos | Tanh | Sigmoid | Erf | Erfc | Abs | Sign | Relu | Softplus | Atan | Floor | Ceil | Round)
 }
 
 /// `if not condition then value else 0`, written without `not` where possible.

@@ -315,7 +315,7 @@ impl Rewriter {
         }
         let new = match exprs[id].clone() {
             Cond::Index(constraint) => Cond::Index(constraint.rebuilt(rules.affine(&constraint.affine))),
-            Cond::Compare(op, a, b) => Cond::Compare(op, self.done[&a], self.done[&b]),
+            Cond::Compare(op, a, b) => return rules.compare(exprs, op, self.done[&a], self.done[&b]),
             Cond::Not(a) => Cond::Not(self.condition(exprs, a, rules)),
             Cond::And(a, b) => Cond::And(self.condition(exprs, a, rules), self.condition(exprs, b, rules)),
             Cond::Or(a, b) => Cond::Or(self.condition(exprs, a, rules), self.condition(exprs, b, rules)),
@@ -347,6 +347,10 @@ pub trait Rules {
     /// An operation on two values.
     fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         exprs.add(Expr::Binary(op, a, b))
+    }
+    /// A comparison.
+    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
+        exprs.add_condition(Cond::Compare(op, a, b))
     }
     /// A choice.
     fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {

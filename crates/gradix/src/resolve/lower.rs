@@ -210,7 +210,11 @@ impl Resolver {
             ExprKind::Call { function, arguments } => self.call(function, arguments, expr, frame),
             ExprKind::Negate(a) => {
                 let a = self.value(a, frame)?;
-                Ok(self.program.exprs.add(Expr::Unary(UnaryOp::Neg, a)))
+                let exprs = &mut self.program.exprs;
+                Ok(match exprs.as_constant(a) {
+                    Some(number) => exprs.constant(-number),
+                    None => exprs.add(Expr::Unary(UnaryOp::Neg, a)),
+                })
             }
             ExprKind::Binary { op, left, right } => {
                 let op = match op {

@@ -1,0 +1,173 @@
+//! An evaluator that walks the syntax tree, element by element, and takes derivatives by scattering: slow,
+//! obvious, and independent of `resolve`, `derive` and `interp`.
+
+use super::scope::{Point, Scope, definitions, inputs};
+use super::tape::{Slope, Tape, Value};
+use gradix::syntax::ast::{Ast, BinaryOp, CompareOp, Expr, ExprKind, ReduceOp, StatementKind};
+use gradix_run::Array;
+use std::collections::{BTreeMap, HashMap};
+
+/// A program run at some sizes on some inputs.
+pub struct Brute {
+    pub scope: Scope,
+    pub tape: Tape,
+    tensors: HashMap<String, Vec<Value>>,
+}
+
+/// Evaluates every definition. No subscript may leave its tensor (see [`Scope::violation`]).
+pub fn brute(ast: &Ast, sizes: &BTreeMap<String, i64>, data: &HashMap<String, Array>) -> Brute {
+    let mut brute = Brute { scope: Scope::new(ast, sizes), tape: Tape::default(), tensors: HashMap::new() };
+    for input in inputs(ast) {
+        let numbers = &data[&input.name.text].data;
+        let values = numbers.iter().map(|&number| brute.tape.input(number)).collect();
+        brute.tensors.insert(input.name.text.clone(), values);
+    }
+    for definition in definitions(ast) {
+        let mut points = Vec::new();
+        brute.scope.each_element(definition, &mut |point| points.push(point.clone()));
+        let values = points.iter_mut().map(|point| brute.value(&definition.body, point)).collect();
+        brute.tensors.insert(definition.name.text.clone(), values);
+    }
+    brute
+}
+
+/// The names of the results.
+pub fn outputs(ast: &Ast) -> Vec<String> {
+    for statement in &ast.statements {
+        if let StatementKind::Output(names) = &statement.kind {
+            return names.iter().map(|name| name.text.clone()).collect();
+        }
+    }
+    let mut used = Vec::new();
+    for definition in definitions(ast) {
+        super::scope::visit(&definition.body, &mut |e| match &e.kind {
+            ExprKind::Access { name, .. } => used.push(name.text.clone()),
+            ExprKind::Name(name) => used.push(name.clone()),
+            _ => {}
+        });
+    }
+    definitions(ast).map(|d| d.name.text.clone()).filter(|name| !used.contains(name)).collect()
+}
+
+impl Brute {
+    pub fn array(&self, name: &str) -> Array {
+        let shape = self.scope.shapes[name].iter().map(|&extent| extent as usize).collect();
+        Array::new(shape, self.tensors[name].iter().map(|value| value.number).collect())
+    }
+
+    /// The derivatives of `Σ seeds · results` by each of `wanted`.
+    pub fn gradient(&self, seeds: &[(String, Array)], wanted: &[String]) -> Vec<Vec<Slope>> {
+        let values = seeds.iter().flat_map(|(name, seed)| self.tensors[name].iter().copied().zip(seed.data.clone()));
+        let seeds: Vec<(Value, f64)> = values.collect();
+        let all: Vec<Value> = wanted.iter().flat_map(|name| self.tensors[name].clone()).collect();
+        let mut slopes = self.tape.scatter(&seeds, &all).into_iter();
+        wanted.iter().map(|name| slopes.by_ref().take(self.tensors[name].len()).collect()).collect()
+    }
+
+    fn value(&mut self, expr: &Expr, point: &mut Point) -> Value {
+        match &expr.kind {
+            ExprKind::Integer(_) => self.number(expr, point),
+            ExprKind::Real(number) => Value::constant(*number),
+            ExprKind::Pi => Value::constant(std::f64::consts::PI),
+            ExprKind::Inf => Value::constant(f64::INFINITY),
+            ExprKind::Name(name) => {
+                let hidden = point.iter().any(|(index, _)| index == name);
+                match self.tensors.get(name).filter(|_| !hidden) {
+                    Some(scalar) => scalar[0],
+                    None => self.number(expr, point),
+                }
+            }
+            ExprKind::Access { name, subscripts } => {
+                let place = self.scope.place(&name.text, subscripts, point);
+                self.tensors[&name.text][place.expect("a legal subscript").expect("a place inside the tensor")]
+            }
+            ExprKind::Negate(a) => {
+                let a = self.value(a, point);
+                self.tape.unary("-", a)
+            }
+            ExprKind::Binary { op: BinaryOp::FloorDivide | BinaryOp::Remainder, .. } => self.number(expr, point),
+            ExprKind::Binary { op, left, right } => {
+                let (a, b) = (self.value(left, point), self.value(right, point));
+                self.tape.binary(symbol(*op), a, b)
+            }
+            ExprKind::Call { function, arguments } if function.text == "pad" => {
+                let ExprKind::Access { name, subscripts } = &arguments[0].kind else { panic!("pad of an access") };
+                match self.scope.place(&name.text, subscripts, point).expect("a legal subscript") {
+                    Some(place) => self.tensors[&name.text][place],
+                    None => self.value(&arguments[1], point),
+                }
+            }
+            ExprKind::Call { function, arguments } => {
+                let values: Vec<Value> = arguments.iter().map(|a| self.value(a, point)).collect();
+                match values.as_slice() {
+                    &[a] => self.tape.unary(&function.text, a),
+                    &[a, b] => self.tape.binary(&function.text, a, b),
+                    _ => panic!("'{}' of {} values", function.text, values.len()),
+                }
+            }
+            ExprKind::If { condition, then, otherwise } => {
+                let taken = if self.condition(condition, point) { then } else { otherwise };
+                self.value(taken, point)
+            }
+            ExprKind::Reduce { op, items, body } => {
+                let mut points = Vec::new();
+                self.scope.each_point(items, body, point, &mut |point| points.push(point.clone()));
+                let values: Vec<Value> = points.iter_mut().map(|point| self.value(body, point)).collect();
+                match op {
+                    ReduceOp::Sum => self.tape.sum(&values),
+                    ReduceOp::Prod => self.tape.product(&values),
+                    ReduceOp::Max => self.tape.extreme(&values, 1.0),
+                    ReduceOp::Min => self.tape.extreme(&values, -1.0),
+                }
+            }
+            ExprKind::Not(_) | ExprKind::Compare { .. } => panic!("a condition is not a number"),
+        }
+    }
+
+    fn number(&self, expr: &Expr, point: &Point) -> Value {
+        Value::constant(self.scope.integer(expr, point).expect("an index expression") as f64)
+    }
+
+    fn condition(&mut self, expr: &Expr, point: &mut Point) -> bool {
+        match &expr.kind {
+            ExprKind::Not(a) => !self.condition(a, point),
+            ExprKind::Binary { op: BinaryOp::And, left, right } => {
+                self.condition(left, point) && self.condition(right, point)
+            }
+            ExprKind::Binary { op: BinaryOp::Or, left, right } => {
+                self.condition(left, point) || self.condition(right, point)
+            }
+            ExprKind::Compare { first, rest } => {
+                let mut left = self.value(first, point).number;
+                rest.iter().all(|(op, side)| {
+                    let right = self.value(side, point).number;
+                    self.tape.compare(left, right);
+                    compare(std::mem::replace(&mut left, right), *op, right)
+                })
+            }
+            _ => panic!("a number is not a condition"),
+        }
+    }
+}
+
+fn symbol(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Add => "+",
+        BinaryOp::Subtract => "-",
+        BinaryOp::Multiply => "*",
+        BinaryOp::Divide => "/",
+        BinaryOp::Power => "pow",
+        BinaryOp::FloorDivide | BinaryOp::Remainder | BinaryOp::And | BinaryOp::Or => panic!("not a value operation"),
+    }
+}
+
+fn compare(a: f64, op: CompareOp, b: f64) -> bool {
+    match op {
+        CompareOp::Lt => a < b,
+        CompareOp::Le => a <= b,
+        CompareOp::Gt => a > b,
+        CompareOp::Ge => a >= b,
+        CompareOp::Eq => a == b,
+        CompareOp::Ne => a != b,
+    }
+}
