@@ -249,6 +249,7 @@ pub fn drop_unread(program: &mut Program) {
 /// mentions are dropped. Gives the new ids of old tensors and expressions.
 pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>, HashMap<ExprId, ExprId>) {
     sort_nested_outputs(program);
+    name_indices(program);
     let number: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
     let mut order = Vec::new();
     let mut owners = HashMap::new();
@@ -290,27 +291,23 @@ pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>,
 /// Puts the outputs of every nested definition into the order of the reader's indices.
 fn sort_nested_outputs(program: &mut Program) {
     let mut orders: HashMap<TensorId, Vec<usize>> = HashMap::new();
-    for definition in &program.definitions {
-        for id in program.exprs.postorder(definition.body) {
-            let Expr::Access(tensor, subscripts) = &program.exprs[id] else { continue };
-            if program[*tensor].kind != TensorKind::Nested {
-                continue;
-            }
-            let mut order: Vec<usize> = (0..subscripts.len()).collect();
-            order.sort_by_key(|&d| subscripts[d].as_index());
-            if order.iter().enumerate().any(|(new, old)| new != *old) {
-                orders.insert(*tensor, order);
-            }
-        }
-    }
-    // Readers come last, so that what they read is already in their own new order.
+    // Readers first, since their own order decides that of what they read.
     for place in (0..program.definitions.len()).rev() {
         let tensor = program.definitions[place].tensor;
-        let Some(order) = orders.get(&tensor) else { continue };
-        if let Some(sorted) = sorted_outputs(program, place, order) {
-            program.definitions[place] = sorted;
-        } else {
-            orders.remove(&tensor);
+        if let Some(order) = orders.get(&tensor) {
+            match sorted_outputs(program, place, order) {
+                Some(sorted) => program.definitions[place] = sorted,
+                None => drop(orders.remove(&tensor)),
+            }
+        }
+        for id in program.exprs.postorder(program.definitions[place].body) {
+            let Expr::Access(tensor, subscripts) = &program.exprs[id] else { continue };
+            let mut order: Vec<usize> = (0..subscripts.len()).collect();
+            order.sort_by_key(|&d| subscripts[d].as_index());
+            let is_sorted = order.iter().enumerate().all(|(new, old)| new == *old);
+            if program[*tensor].kind == TensorKind::Nested && !is_sorted {
+                orders.insert(*tensor, order);
+            }
         }
     }
     if orders.is_empty() {
@@ -319,6 +316,36 @@ fn sort_nested_outputs(program: &mut Program) {
     let mut rewriter = Rewriter::default();
     for definition in &mut program.definitions {
         definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Sorted(&orders));
+    }
+}
+
+/// The outputs of a nested definition have the names of the reader's indices, and no two indices of one
+/// definition have the same name.
+fn name_indices(program: &mut Program) {
+    let tensors = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
+    let reserved: HashSet<String> = tensors.chain(program.params.iter().map(|p| p.name.clone())).collect();
+    let mut given: HashMap<TensorId, Vec<String>> = HashMap::new();
+    for place in (0..program.definitions.len()).rev() {
+        let definition = &mut program.definitions[place];
+        let mut used: HashSet<String> = HashSet::new();
+        for (position, index) in definition.indices.iter_mut().enumerate() {
+            if let Some(name) = given.get(&definition.tensor).and_then(|names| names.get(position)) {
+                index.name = name.clone();
+            }
+            while reserved.contains(&index.name) || used.contains(&index.name) {
+                index.name = fresh(&index.name, &mut reserved.union(&used).cloned().collect());
+            }
+            used.insert(index.name.clone());
+        }
+        let names: Vec<String> = definition.indices.iter().map(|i| i.name.clone()).collect();
+        for id in program.exprs.postorder(program.definitions[place].body) {
+            if let Expr::Access(tensor, subscripts) = &program.exprs[id]
+                && program[*tensor].kind == TensorKind::Nested
+            {
+                let bare = subscripts.iter().filter_map(Affine::as_index).map(|i| names[i].clone());
+                given.insert(*tensor, bare.collect());
+            }
+        }
     }
 }
 

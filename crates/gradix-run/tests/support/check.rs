@@ -1,0 +1,413 @@
+//! Everything that must hold for a program, whatever it says: text and meaning of the program, of its
+//! derivatives in every mode and of their derivatives, held to the [brute](super::brute) evaluator.
+
+use super::brute::{Brute, brute, outputs};
+use super::noise;
+use super::scope::{Scope, inputs, params, size_names};
+use super::tape::Slope;
+use gradix::derive::{Mode, Options};
+use gradix::program::{Program, TensorKind};
+use gradix::resolve::Places;
+use gradix::sizes::{Known, bind};
+use gradix::syntax::ast::{Ast, CompareOp};
+use gradix::{Diagnostic, Int, derive, print, program, resolve, settle, simplify, syntax};
+use gradix_run::{Array, Dtype, interp};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What a check looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Decides sizes and data.
+    pub seed: u64,
+    /// Whether the data has zeros and ties.
+    pub special: bool,
+    /// How many assignments of sizes are run.
+    pub runs: usize,
+    /// Whether Jacobians are derived too.
+    pub jacobian: bool,
+    /// Whether the derivative is derived again.
+    pub second: bool,
+}
+
+/// What does not hold.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The broken promise, the same for the same cause.
+    pub kind: &'static str,
+    pub detail: String,
+    pub derivative: String,
+}
+
+/// How it went.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Everything held; `runs` assignments of sizes were compared, `delicate` more left to rounding.
+    Held { runs: usize, delicate: usize },
+    /// The compiler refused the program.
+    Refused(String),
+}
+
+type Outcome<T = ()> = Result<T, Failure>;
+
+fn failure(kind: &'static str, detail: impl Into<String>) -> Failure {
+    Failure { kind, detail: detail.into(), derivative: String::new() }
+}
+
+fn listed(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>().join("; ")
+}
+
+/// Checks one program.
+pub fn check(text: &str, plan: Plan) -> Outcome<Verdict> {
+    let ast = match syntax::parse(text) {
+        Ok(ast) => ast,
+        Err(diagnostics) => return Ok(Verdict::Refused(listed(&diagnostics))),
+    };
+    let resolved = match resolve(&ast, &[]) {
+        Ok(resolved) => resolved,
+        Err(diagnostics) => return Ok(Verdict::Refused(listed(&diagnostics))),
+    };
+    let program = resolved.program;
+    well_formed("program", &program)?;
+    let simpler = simplified("program", &program)?;
+    let derivative = derived(&program, Mode::Reverse)?;
+    let shown = print::print(&derivative).unwrap_or_default();
+    let aside = |failure: Failure| Failure { derivative: shown.clone(), ..failure };
+    let rest = || -> Outcome<Verdict> {
+        well_formed("derivative", &derivative)?;
+        if print::print(&simplified("derivative", &derivative)?).ok() != Some(shown.clone()) {
+            return Err(failure("the derivative is simplified", "simplifying it again changes it"));
+        }
+        let subject = Subject { ast: &ast, program: &program, places: &resolved.places, simpler, derivative: &derivative };
+        subject.check(plan)
+    };
+    rest().map_err(aside)
+}
+
+/// The invariants, and the way to text and back.
+fn well_formed(what: &str, program: &Program) -> Outcome {
+    program::verify(program).map_err(|e| failure("verify", format!("{what}: {e}")))?;
+    let text = print::print(program).map_err(|e| failure("print", format!("{what}: {e}")))?;
+    let ast = syntax::parse(&text).map_err(|e| failure("printed text parses", format!("{what}: {}\n{text}", listed(&e))))?;
+    let again =
+        resolve(&ast, &[]).map_err(|e| failure("printed text resolves", format!("{what}: {}\n{text}", listed(&e))))?;
+    let second = print::print(&again.program).map_err(|e| failure("print", format!("{what}: {e}")))?;
+    if second != text {
+        return Err(failure("printed text prints the same", format!("{what}:\n{text}\nagain:\n{second}")));
+    }
+    if again.program != *program {
+        let difference = first_difference(&format!("{program:#?}"), &format!("{:#?}", again.program));
+        return Err(failure("printed text is an equal program", format!("{what}:\n{text}\n{difference}")));
+    }
+    Ok(())
+}
+
+fn first_difference(a: &str, b: &str) -> String {
+    let lines: Vec<(&str, &str)> = a.lines().zip(b.lines()).collect();
+    let Some(at) = lines.iter().position(|(a, b)| a != b) else { return "one is longer".into() };
+    let around = &lines[at.saturating_sub(3)..(at + 4).min(lines.len())];
+    around.iter().map(|(a, b)| format!("{a}   |   {b}\n")).collect()
+}
+
+/// The program simplified, which a second time changes nothing.
+fn simplified(what: &str, program: &Program) -> Outcome<Program> {
+    let simplify = |program: &Program| {
+        let mut program = program.clone();
+        simplify::simplify_bodies(&mut program);
+        settle::tidy(&mut program, false);
+        program
+    };
+    let once = simplify(program);
+    let (first, second) = (print::print(&once), print::print(&simplify(&once)));
+    if first != second {
+        let texts = format!("{what}:\n{}\nagain:\n{}", first.unwrap_or_default(), second.unwrap_or_default());
+        return Err(failure("simplify is idempotent", texts));
+    }
+    Ok(once)
+}
+
+fn derived(program: &Program, mode: Mode) -> Outcome<Program> {
+    derive(program, &Options { mode, ..Options::default() }).map_err(|e| failure("derive", format!("{mode:?}: {}", listed(&e))))
+}
+
+/// A program and what was made of it.
+struct Subject<'a> {
+    ast: &'a Ast,
+    program: &'a Program,
+    places: &'a Places,
+    simpler: Program,
+    derivative: &'a Program,
+}
+
+/// Numbers for one run.
+struct Run {
+    sizes: BTreeMap<String, i64>,
+    data: HashMap<String, Array>,
+    /// The seed of each result.
+    seeds: Vec<(String, Array)>,
+}
+
+impl Subject<'_> {
+    fn check(&self, plan: Plan) -> Outcome<Verdict> {
+        let (mut runs, mut delicate) = (0, 0);
+        let forward = derived(self.program, Mode::Forward)?;
+        well_formed("forward derivative", &forward)?;
+        let jacobian = if plan.jacobian { Some(derived(self.program, Mode::Jacobian)?) } else { None };
+        if let Some(jacobian) = &jacobian {
+            well_formed("Jacobian", jacobian)?;
+        }
+        let second = if plan.second { self.second_derivative()? } else { None };
+        for trial in 0..12 {
+            let sizes = self.sizes(plan.seed, trial);
+            let Some(run) = self.prepare(plan, sizes)? else { continue };
+            let expected = brute(self.ast, &run.sizes, &run.data);
+            if expected.tape.delicate {
+                delicate += 1;
+                continue;
+            }
+            self.values(&run, &expected)?;
+            let slopes = self.gradients(&run, &expected)?;
+            self.tangents(plan, &run, &forward, &slopes)?;
+            if let Some(jacobian) = &jacobian {
+                self.contracted(&run, jacobian, &slopes)?;
+            }
+            if let Some((ast, second)) = &second {
+                self.second_order(plan, &run, ast, second)?;
+            }
+            runs += 1;
+            if runs == plan.runs {
+                break;
+            }
+        }
+        Ok(Verdict::Held { runs, delicate })
+    }
+
+    fn sizes(&self, seed: u64, trial: usize) -> BTreeMap<String, i64> {
+        let mut sizes = BTreeMap::new();
+        for name in size_names(self.ast) {
+            let declared = params(self.ast).find(|p| p.name.text == name);
+            let fixed = declared.and_then(|p| p.bounds.iter().find(|(op, _)| *op == CompareOp::Eq));
+            let small = noise::at(seed, &name, trial) as i64 & i64::MAX;
+            let size = match fixed {
+                Some((_, value)) => Scope { sizes: sizes.clone(), shapes: HashMap::new() }.integer(value, &[]).unwrap(),
+                None if trial % 3 == 2 => small % 3,
+                None => 1 + small % 5,
+            };
+            sizes.insert(name, size);
+        }
+        sizes
+    }
+
+    /// Data for these sizes, if the program can run at them; whether it can must be found by the compiler too.
+    fn prepare(&self, plan: Plan, sizes: BTreeMap<String, i64>) -> Outcome<Option<Run>> {
+        let scope = Scope::new(self.ast, &sizes);
+        let bound = bind(self.program, &given(&sizes), self.places);
+        let problem = match scope.bounds_hold(self.ast) {
+            true => scope.violation(self.ast),
+            false => Some("a declared bound".to_string()),
+        };
+        match (bound, problem) {
+            (Ok(_), Some(problem)) => return Err(failure("wrong sizes are refused", format!("{sizes:?}: {problem}"))),
+            (Err(e), None) => return Err(failure("right sizes are accepted", format!("{sizes:?}: {}", listed(&e)))),
+            (Err(_), Some(_)) => return Ok(None),
+            (Ok(_), None) => {}
+        }
+        let filled = |name: &str, shape: &[i64]| {
+            let shape: Vec<usize> = shape.iter().map(|&extent| extent as usize).collect();
+            let count: usize = shape.iter().product();
+            Array::new(shape, (0..count).map(|place| noise::value(plan.seed, plan.special, name, place)).collect())
+        };
+        let total: i64 = scope.shapes.values().map(|shape| shape.iter().product::<i64>()).sum();
+        if total > 3000 {
+            return Ok(None);
+        }
+        let names = inputs(self.ast).map(|input| input.name.text.clone());
+        let data = names.map(|name| (name.clone(), filled(&name, &scope.shapes[&name]))).collect();
+        let seed = |name: &String| (name.clone(), filled(&format!("{name}'"), &scope.shapes[name]));
+        let seeds = outputs(self.ast).iter().map(seed).collect();
+        Ok(Some(Run { sizes, data, seeds }))
+    }
+
+    fn values(&self, run: &Run, expected: &Brute) -> Outcome {
+        for (what, program) in [("value", self.program), ("value after simplify", &self.simpler)] {
+            let found = evaluate(program, run, &run.data)?;
+            let names: Vec<&String> = found.iter().map(|(name, _)| name).collect();
+            if names != run.seeds.iter().map(|(name, _)| name).collect::<Vec<_>>() {
+                return Err(failure("results", format!("found {names:?}")));
+            }
+            for (name, found) in &found {
+                same_values(what, run, name, found, &expected.array(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The derivatives by every input, which interp and the printed text give too.
+    fn gradients(&self, run: &Run, expected: &Brute) -> Outcome<Vec<Vec<Slope>>> {
+        let wanted: Vec<String> = inputs(self.ast).map(|input| input.name.text.clone()).collect();
+        let slopes = expected.gradient(&run.seeds, &wanted);
+        let data = self.derivative_data(run);
+        let found = evaluate(self.derivative, run, &data)?;
+        for ((name, found), slopes) in found.iter().zip(&slopes) {
+            same_slopes("gradient", run, name, found, slopes)?;
+        }
+        let text = print::print(self.derivative).expect("printed before");
+        let printed = brute(&syntax::parse(&text).expect("parsed before"), &run.sizes, &data);
+        for (name, found) in &found {
+            same_values("printed derivative", run, name, found, &printed.array(name))?;
+        }
+        Ok(slopes)
+    }
+
+    /// Data and seeds under the names that the derivative gives them.
+    fn derivative_data(&self, run: &Run) -> HashMap<String, Array> {
+        let mut data = run.data.clone();
+        let names = seed_names(self.program, |name| format!("d{name}"));
+        data.extend(names.into_iter().zip(run.seeds.iter().map(|(_, seed)| seed.clone())));
+        data
+    }
+
+    /// Forward and reverse mode agree on `df · J · x_dot`.
+    fn tangents(&self, plan: Plan, run: &Run, forward: &Program, slopes: &[Vec<Slope>]) -> Outcome {
+        let mut data = run.data.clone();
+        let mut taken = taken(self.program);
+        let mut expected = Slope::default();
+        for (input, slopes) in inputs(self.ast).zip(slopes) {
+            let name = fresh(format!("{}_dot", input.name.text), &mut taken);
+            let mut tangent = run.data[&input.name.text].clone();
+            for (place, (value, slope)) in tangent.data.iter_mut().zip(slopes).enumerate() {
+                *value = noise::value(plan.seed, false, &format!("{}_dot", input.name.text), place);
+                expected.value += *value * slope.value;
+                expected.magnitude += value.abs() * slope.magnitude;
+            }
+            data.insert(name, tangent);
+        }
+        let found = evaluate(forward, run, &data)?;
+        let products = found.iter().zip(&run.seeds).flat_map(|((_, dot), (_, seed))| dot.data.iter().zip(&seed.data));
+        let found = products.fold(0.0, |sum, (dot, seed)| sum + dot * seed);
+        same_slopes("forward mode", run, "df · f_dot", &Array::scalar(found), &[expected])
+    }
+
+    /// The Jacobians contracted with the seeds are the gradients.
+    fn contracted(&self, run: &Run, jacobian: &Program, slopes: &[Vec<Slope>]) -> Outcome {
+        let found = evaluate(jacobian, run, &run.data)?;
+        for (number, slopes) in slopes.iter().enumerate() {
+            let mut sum = vec![0.0; slopes.len()];
+            for (result, (_, seed)) in run.seeds.iter().enumerate() {
+                let (_, block) = &found[result * slopes_count(self.ast) + number];
+                for (row, df) in block.data.chunks(slopes.len().max(1)).zip(&seed.data) {
+                    row.iter().zip(&mut sum).for_each(|(j, sum)| *sum += df * j);
+                }
+            }
+            let found = Array::new(vec![sum.len()], sum);
+            same_slopes("Jacobian", run, &format!("input {number}"), &found, slopes)?;
+        }
+        Ok(())
+    }
+
+    /// The derivative's text, and its derivative; `None` where the language has no function for that.
+    fn second_derivative(&self) -> Outcome<Option<(Ast, Program)>> {
+        let text = print::print(self.derivative).expect("printed before");
+        let ast = syntax::parse(&text).expect("parsed before");
+        match derive(self.derivative, &Options::default()) {
+            Ok(second) => {
+                let shown = |f: Failure| Failure { detail: format!("{}\nsecond derivative:\n{}", f.detail, print::print(&second).unwrap_or_default()), ..f };
+                well_formed("second derivative", &second).map_err(shown)?;
+                Ok(Some((ast, second)))
+            }
+            Err(e) if e.iter().all(|d| d.code == "no-derivative") => Ok(None),
+            Err(e) => Err(failure("derive twice", listed(&e))),
+        }
+    }
+
+    /// The derivative of the derivative is the derivative of its text.
+    fn second_order(&self, plan: Plan, run: &Run, ast: &Ast, second: &Program) -> Outcome {
+        let mut data = self.derivative_data(run);
+        let expected = brute(ast, &run.sizes, &data);
+        let seed = |name: &String| {
+            let mut seed = expected.array(name);
+            let noise = |(place, value): (usize, &mut f64)| *value = noise::value(plan.seed, false, &format!("{name}''"), place);
+            seed.data.iter_mut().enumerate().for_each(noise);
+            (name.clone(), seed)
+        };
+        let seeds: Vec<(String, Array)> = outputs(ast).iter().map(seed).collect();
+        let wanted: Vec<String> = inputs(ast).map(|input| input.name.text.clone()).collect();
+        let slopes = expected.gradient(&seeds, &wanted);
+        let names = seed_names(self.derivative, |name| format!("d{name}"));
+        data.extend(names.into_iter().zip(seeds.into_iter().map(|(_, seed)| seed)));
+        if expected.tape.delicate {
+            return Ok(());
+        }
+        for ((name, found), slopes) in evaluate(second, run, &data)?.iter().zip(&slopes) {
+            let shown = |f: Failure| Failure { detail: format!("{}\nsecond derivative:\n{}", f.detail, print::print(second).unwrap_or_default()), ..f };
+            same_slopes("second derivative", run, name, found, slopes).map_err(shown)?;
+        }
+        Ok(())
+    }
+}
+
+fn slopes_count(ast: &Ast) -> usize {
+    inputs(ast).count()
+}
+
+fn given(sizes: &BTreeMap<String, i64>) -> Known {
+    let given = sizes.iter().map(|(name, &size)| (name.clone(), Int::from(size))).collect();
+    Known { given, shapes: Vec::new() }
+}
+
+fn evaluate(program: &Program, run: &Run, data: &HashMap<String, Array>) -> Outcome<Vec<(String, Array)>> {
+    let sizes = bind(program, &given(&run.sizes), &Places::default())
+        .map_err(|e| failure("sizes of the program fit its derivative", format!("{:?}: {}", run.sizes, listed(&e))))?;
+    let outcome = interp(program, &sizes, data, Dtype::F64);
+    outcome.map(|o| o.results).map_err(|e| failure("interp", format!("{:?}: {e}", run.sizes)))
+}
+
+/// The names of the seeds, by the rule of section 5.
+fn seed_names(program: &Program, name: impl Fn(&str) -> String) -> Vec<String> {
+    let mut taken = taken(program);
+    program.outputs.iter().map(|&f| fresh(name(&program[f].name), &mut taken)).collect()
+}
+
+fn taken(program: &Program) -> HashSet<String> {
+    let tensors = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
+    let indices = program.definitions.iter().flat_map(|d| d.indices.iter().map(|i| i.name.clone()));
+    tensors.chain(indices).chain(program.params.iter().map(|p| p.name.clone())).collect()
+}
+
+fn fresh(name: String, taken: &mut HashSet<String>) -> String {
+    let numbered = (1..).map(|n| format!("{name}_{n}"));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name)).expect("endless");
+    taken.insert(free.clone());
+    free
+}
+
+fn same_values(what: &'static str, run: &Run, name: &str, found: &Array, expected: &Array) -> Outcome {
+    if found.shape != expected.shape {
+        let shapes = format!("{name} at {:?} has shape {:?}, expected {:?}", run.sizes, found.shape, expected.shape);
+        return Err(failure(what, shapes));
+    }
+    let largest = expected.data.iter().filter(|v| v.is_finite()).fold(1.0, |a: f64, b| a.max(b.abs()));
+    for (place, (&found, &expected)) in found.data.iter().zip(&expected.data).enumerate() {
+        let close = (found - expected).abs() <= 1e-9 * largest;
+        if !(close || found == expected || found.is_nan() && expected.is_nan()) {
+            let detail = format!("{name} at element {place}, sizes {:?}: {found}, expected {expected}", run.sizes);
+            return Err(failure(what, detail));
+        }
+    }
+    Ok(())
+}
+
+/// Where the expected derivative is not finite, anything goes.
+fn same_slopes(what: &'static str, run: &Run, name: &str, found: &Array, expected: &[Slope]) -> Outcome {
+    if found.data.len() != expected.len() {
+        return Err(failure(what, format!("{name} has {} elements, expected {}", found.data.len(), expected.len())));
+    }
+    for (place, (&found, slope)) in found.data.iter().zip(expected).enumerate() {
+        let close = (found - slope.value).abs() <= 1e-9 * (1.0 + slope.magnitude);
+        if !close && slope.magnitude.is_finite() {
+            let detail = format!("{name} at element {place}, sizes {:?}: {found}, expected {}", run.sizes, slope.value);
+            return Err(failure(what, detail));
+        }
+    }
+    Ok(())
+}
