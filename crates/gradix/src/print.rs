@@ -9,7 +9,7 @@ use crate::program::{
 };
 use crate::syntax::ast::{self, Ast, Binder, CompareOp, ExprKind, Name, ReduceItem, Statement, StatementKind};
 use gradix_int::Int;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The most nodes that a printed expression may have.
 pub const MAX_PRINTED: usize = 2_000_000;
@@ -23,13 +23,14 @@ pub fn print(program: &Program) -> Result<String, Diagnostic> {
 pub fn ast(program: &Program, inline: bool) -> Result<Ast, Diagnostic> {
     let mut statements = declarations(program);
     statements.extend(output_statement(program, inline));
+    let names = Names::of(program);
     for definition in &program.definitions {
         let printed = match inline {
             true => program.outputs.contains(&definition.tensor),
             false => program[definition.tensor].kind == TensorKind::Defined,
         };
         if printed {
-            statements.push(statement(StatementKind::Definition(define(program, definition, inline)?)));
+            statements.push(statement(StatementKind::Definition(define(program, definition, inline, &names)?)));
         }
     }
     Ok(Ast { statements, trailing_comments: Vec::new() })
@@ -165,8 +166,27 @@ fn output_statement(program: &Program, inline: bool) -> Option<Statement> {
     Some(statement(StatementKind::Output(names)))
 }
 
-fn define(program: &Program, definition: &Definition, inline: bool) -> Result<ast::Definition, Diagnostic> {
-    let mut printer = Printer { program, inline, variables: Vec::new(), uses: Vec::new(), printed: 0 };
+/// What can be looked up while printing.
+struct Names<'a> {
+    definitions: HashMap<TensorId, &'a Definition>,
+    reserved: HashSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn of(program: &'a Program) -> Self {
+        let tensors = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.as_str());
+        let reserved = tensors.chain(program.params.iter().map(|p| p.name.as_str())).collect();
+        Names { definitions: program.definitions.iter().map(|d| (d.tensor, d)).collect(), reserved }
+    }
+}
+
+fn define(
+    program: &Program,
+    definition: &Definition,
+    inline: bool,
+    names: &Names,
+) -> Result<ast::Definition, Diagnostic> {
+    let mut printer = Printer { program, names, inline, variables: Vec::new(), uses: Vec::new(), printed: 0 };
     let map: Vec<Affine> =
         (0..definition.rank).map(|i| printer.variable(&definition.indices[i].name)).collect();
     let body = printer.reduction(definition, map)?;
@@ -181,6 +201,7 @@ fn define(program: &Program, definition: &Definition, inline: bool) -> Result<as
 /// Prints one definition. Every index that is introduced is a variable with a number and a name.
 struct Printer<'a> {
     program: &'a Program,
+    names: &'a Names<'a>,
     inline: bool,
     variables: Vec<String>,
     /// The extents of the dimensions that a variable is the bare subscript of.
@@ -199,15 +220,15 @@ impl Printer<'_> {
     fn reduction(&mut self, definition: &Definition, mut map: Vec<Affine>) -> Result<ast::Expr, Diagnostic> {
         let Some(op) = definition.reduction else { return self.expr(definition.body, &map) };
         let first = self.variables.len();
-        let mut taken: HashSet<String> = self.program.tensors.iter().map(|t| t.name.clone()).collect();
-        taken.extend(self.program.params.iter().map(|p| p.name.clone()));
+        let mut used: HashSet<String> = HashSet::new();
         for affine in &map {
             affine.visit_indices(&mut |v| {
-                taken.insert(self.variables[v].clone());
+                used.insert(self.variables[v].clone());
             });
         }
         for index in &definition.indices[definition.rank..] {
-            let free = fresh(&index.name, &mut taken);
+            let free = fresh_where(&index.name, |n| used.contains(n) || self.names.reserved.contains(n));
+            used.insert(free.clone());
             map.push(self.variable(&free));
         }
         let body = self.expr(definition.body, &map)?;
@@ -287,7 +308,7 @@ impl Printer<'_> {
             TensorKind::Input => false,
         };
         if written_out {
-            let definition = program.definition_of(tensor).expect("a defined tensor has a definition");
+            let definition = self.names.definitions[&tensor];
             return self.reduction(definition, subscripts);
         }
         for (subscript, extent) in subscripts.iter().zip(&program[tensor].extents) {
@@ -332,13 +353,15 @@ impl Printer<'_> {
 
 /// The name itself or the next free of `name_1`, `name_2`, …, which is then taken.
 pub fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
-    let mut candidate = name.to_string();
-    let mut number = 0;
-    while !taken.insert(candidate.clone()) {
-        number += 1;
-        candidate = format!("{name}_{number}");
-    }
-    candidate
+    let free = fresh_where(name, |n| taken.contains(n));
+    taken.insert(free.clone());
+    free
+}
+
+/// The name itself or the first of `name_1`, `name_2`, … that is not taken.
+pub fn fresh_where(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (1..).map(|number| format!("{name}_{number}"));
+    std::iter::once(name.to_string()).chain(numbered).find(|n| !taken(n)).expect("numbers do not end")
 }
 
 fn infix(op: BinaryOp) -> Option<ast::BinaryOp> {

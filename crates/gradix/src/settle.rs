@@ -5,7 +5,7 @@
 //! twice), keeps a reduction that is read once nested, and gives the others a name and a box of their own.
 
 use crate::diagnostic::Diagnostic;
-use crate::print::fresh;
+use crate::print::{fresh, fresh_where};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId,
@@ -53,6 +53,15 @@ struct Read {
     subscripts: Vec<Affine>,
     /// How many operations use the value.
     uses: usize,
+    /// How many nodes the reading definition's body has.
+    size: usize,
+}
+
+/// The most nodes that a body may have after another is put into it.
+const MAX_INLINED: usize = 24;
+
+fn size(exprs: &Exprs, body: ExprId) -> usize {
+    exprs.postorder(body).len()
 }
 
 fn readers(program: &Program) -> HashMap<TensorId, Vec<Read>> {
@@ -63,10 +72,11 @@ fn readers(program: &Program) -> HashMap<TensorId, Vec<Read>> {
         for operand in order.iter().flat_map(|id| program.exprs.operands(*id)) {
             *uses.entry(operand).or_default() += 1;
         }
+        let count = order.len();
         for id in order {
             if let Expr::Access(tensor, subscripts) = &program.exprs[id] {
                 let (reader, indices) = (definition.tensor, definition.indices.len());
-                let read = Read { reader, indices, subscripts: subscripts.clone(), uses: uses[&id] };
+                let read = Read { reader, indices, subscripts: subscripts.clone(), uses: uses[&id], size: count };
                 readers.entry(*tensor).or_default().push(read);
             }
         }
@@ -82,7 +92,7 @@ fn decide(program: &Program, definition: &Definition, reads: &[Read], generated:
     }
     if definition.reduction.is_none() && (is_nested || generated.contains(&tensor)) {
         let once = matches!(reads, [r] if r.uses == 1 && bare(&r.subscripts) && r.subscripts.len() == r.indices);
-        let kept = matches!(reads, [r] if !plan.inlined.contains(&r.reader));
+        let kept = matches!(reads, [r] if !plan.inlined.contains(&r.reader) && r.size + size(&program.exprs, definition.body) <= MAX_INLINED);
         if once && kept || is_trivial(&program.exprs, definition.body) {
             plan.inlined.insert(tensor);
             return;
@@ -322,8 +332,7 @@ fn sort_nested_outputs(program: &mut Program) {
 /// The outputs of a nested definition have the names of the reader's indices, and no two indices of one
 /// definition have the same name.
 fn name_indices(program: &mut Program) {
-    let tensors = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
-    let reserved: HashSet<String> = tensors.chain(program.params.iter().map(|p| p.name.clone())).collect();
+    let reserved = crate::derive::names::reserved(program);
     let mut given: HashMap<TensorId, Vec<String>> = HashMap::new();
     for place in (0..program.definitions.len()).rev() {
         let definition = &mut program.definitions[place];
@@ -332,9 +341,7 @@ fn name_indices(program: &mut Program) {
             if let Some(name) = given.get(&definition.tensor).and_then(|names| names.get(position)) {
                 index.name = name.clone();
             }
-            while reserved.contains(&index.name) || used.contains(&index.name) {
-                index.name = fresh(&index.name, &mut reserved.union(&used).cloned().collect());
-            }
+            index.name = fresh_where(&index.name, |n| reserved.contains(n) || used.contains(n));
             used.insert(index.name.clone());
         }
         let names: Vec<String> = definition.indices.iter().map(|i| i.name.clone()).collect();

@@ -5,10 +5,11 @@ use crate::diagnostic::Diagnostic;
 use crate::{guard, nested};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp, TensorId, TensorKind,
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp, TensorId, TensorKind,
     UnaryOp,
 };
 use crate::system;
+use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
 /// Simplifies every body: local rules, and conditions that the domain decides.
@@ -134,6 +135,18 @@ impl Simplify {
 }
 
 impl Rules for Simplify {
+    /// `⌊e / c⌋` is 0 where the domain says `0 <= e < c`.
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.substitute(&mut |atom| match atom {
+            Atom::Floor(inner, c) => {
+                let below = Constraint::non_negative((**inner).clone());
+                let above = Constraint::at_most((**inner).clone(), Affine::constant(c - Int::ONE));
+                let inside = self.decide(&below) == Some(true) && self.decide(&above) == Some(true);
+                inside.then(Affine::default)
+            }
+            Atom::Index(_) | Atom::Param(_) => None,
+        })
+    }
     fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
         Build.index(exprs, affine)
     }

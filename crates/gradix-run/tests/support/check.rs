@@ -57,8 +57,8 @@ fn listed(diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>().join("; ")
 }
 
-/// Checks one program.
-pub fn check(text: &str, plan: Plan) -> Outcome<Verdict> {
+/// Checks one program; what does not hold is listed once for each kind.
+pub fn check(text: &str, plan: Plan) -> Result<Verdict, Vec<Failure>> {
     let ast = match syntax::parse(text) {
         Ok(ast) => ast,
         Err(diagnostics) => return Ok(Verdict::Refused(listed(&diagnostics))),
@@ -68,20 +68,48 @@ pub fn check(text: &str, plan: Plan) -> Outcome<Verdict> {
         Err(diagnostics) => return Ok(Verdict::Refused(listed(&diagnostics))),
     };
     let program = resolved.program;
-    well_formed("program", &program)?;
-    let simpler = simplified("program", &program)?;
-    let derivative = derived(&program, Mode::Reverse)?;
-    let shown = print::print(&derivative).unwrap_or_default();
-    let aside = |failure: Failure| Failure { derivative: shown.clone(), ..failure };
-    let rest = || -> Outcome<Verdict> {
-        well_formed("derivative", &derivative)?;
-        if print::print(&simplified("derivative", &derivative)?).ok() != Some(shown.clone()) {
-            return Err(failure("the derivative is simplified", "simplifying it again changes it"));
+    let mut findings = Findings::default();
+    findings.note(well_formed("program", &program));
+    let simpler = findings.note(simplified("program", &program));
+    if let Some(derivative) = findings.note(derived(&program, Mode::Reverse)) {
+        let shown = print::print(&derivative).unwrap_or_default();
+        findings.note(well_formed("derivative", &derivative));
+        let again = findings.note(simplified("derivative", &derivative));
+        let again = again.map(|program| print::print(&program).unwrap_or_default());
+        if let Some(text) = again.filter(|text| *text != shown) {
+            findings.note::<()>(Err(failure("the derivative is simplified", format!("simplified again:\n{text}"))));
         }
-        let subject = Subject { ast: &ast, program: &program, places: &resolved.places, simpler, derivative: &derivative };
-        subject.check(plan)
-    };
-    rest().map_err(aside)
+        let subject = Subject {
+            ast: &ast,
+            program: &program,
+            places: &resolved.places,
+            simpler: simpler.as_ref(),
+            derivative: &derivative,
+        };
+        let (runs, delicate) = subject.check(plan, &mut findings);
+        findings.0.iter_mut().for_each(|failure| failure.derivative = shown.clone());
+        if findings.0.is_empty() {
+            return Ok(Verdict::Held { runs, delicate });
+        }
+    }
+    Err(findings.0)
+}
+
+/// What does not hold, one of each kind.
+#[derive(Default)]
+struct Findings(Vec<Failure>);
+
+impl Findings {
+    fn note<T>(&mut self, outcome: Outcome<T>) -> Option<T> {
+        let failure = match outcome {
+            Ok(value) => return Some(value),
+            Err(failure) => failure,
+        };
+        if self.0.iter().all(|known| known.kind != failure.kind) {
+            self.0.push(failure);
+        }
+        None
+    }
 }
 
 /// The invariants, and the way to text and back.
@@ -135,7 +163,7 @@ struct Subject<'a> {
     ast: &'a Ast,
     program: &'a Program,
     places: &'a Places,
-    simpler: Program,
+    simpler: Option<&'a Program>,
     derivative: &'a Program,
 }
 
@@ -148,38 +176,36 @@ struct Run {
 }
 
 impl Subject<'_> {
-    fn check(&self, plan: Plan) -> Outcome<Verdict> {
+    /// How many assignments of sizes were run, and how many were left to rounding.
+    fn check(&self, plan: Plan, findings: &mut Findings) -> (usize, usize) {
         let (mut runs, mut delicate) = (0, 0);
-        let forward = derived(self.program, Mode::Forward)?;
-        well_formed("forward derivative", &forward)?;
-        let jacobian = if plan.jacobian { Some(derived(self.program, Mode::Jacobian)?) } else { None };
-        if let Some(jacobian) = &jacobian {
-            well_formed("Jacobian", jacobian)?;
+        let forward = findings.note(derived(self.program, Mode::Forward));
+        let jacobian = plan.jacobian.then(|| findings.note(derived(self.program, Mode::Jacobian))).flatten();
+        for (what, program) in [("forward derivative", &forward), ("Jacobian", &jacobian)] {
+            program.as_ref().and_then(|program| findings.note(well_formed(what, program)));
         }
-        let second = if plan.second { self.second_derivative()? } else { None };
+        let second = plan.second.then(|| self.second_derivative(findings)).flatten();
         for trial in 0..12 {
             let sizes = self.sizes(plan.seed, trial);
-            let Some(run) = self.prepare(plan, sizes)? else { continue };
+            let Some(run) = findings.note(self.prepare(plan, sizes)).flatten() else { continue };
             let expected = brute(self.ast, &run.sizes, &run.data);
             if expected.tape.delicate {
                 delicate += 1;
                 continue;
             }
-            self.values(&run, &expected)?;
-            let slopes = self.gradients(&run, &expected)?;
-            self.tangents(plan, &run, &forward, &slopes)?;
-            if let Some(jacobian) = &jacobian {
-                self.contracted(&run, jacobian, &slopes)?;
-            }
-            if let Some((ast, second)) = &second {
-                self.second_order(plan, &run, ast, second)?;
-            }
+            findings.note(self.values(&run, &expected));
+            let wanted: Vec<String> = inputs(self.ast).map(|input| input.name.text.clone()).collect();
+            let slopes = expected.gradient(&run.seeds, &wanted);
+            findings.note(self.gradients(&run, &slopes));
+            forward.as_ref().map(|forward| findings.note(self.tangents(plan, &run, forward, &slopes)));
+            jacobian.as_ref().map(|jacobian| findings.note(self.contracted(&run, jacobian, &slopes)));
+            second.as_ref().map(|(ast, second)| findings.note(self.second_order(plan, &run, ast, second)));
             runs += 1;
             if runs == plan.runs {
                 break;
             }
         }
-        Ok(Verdict::Held { runs, delicate })
+        (runs, delicate)
     }
 
     fn sizes(&self, seed: u64, trial: usize) -> BTreeMap<String, i64> {
@@ -229,7 +255,8 @@ impl Subject<'_> {
     }
 
     fn values(&self, run: &Run, expected: &Brute) -> Outcome {
-        for (what, program) in [("value", self.program), ("value after simplify", &self.simpler)] {
+        let simpler = self.simpler.map(|program| ("value after simplify", program));
+        for (what, program) in std::iter::once(("value", self.program)).chain(simpler) {
             let found = evaluate(program, run, &run.data)?;
             let names: Vec<&String> = found.iter().map(|(name, _)| name).collect();
             if names != run.seeds.iter().map(|(name, _)| name).collect::<Vec<_>>() {
@@ -242,21 +269,19 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// The derivatives by every input, which interp and the printed text give too.
-    fn gradients(&self, run: &Run, expected: &Brute) -> Outcome<Vec<Vec<Slope>>> {
-        let wanted: Vec<String> = inputs(self.ast).map(|input| input.name.text.clone()).collect();
-        let slopes = expected.gradient(&run.seeds, &wanted);
+    /// The derivatives by every input, from interp and from the printed text.
+    fn gradients(&self, run: &Run, slopes: &[Vec<Slope>]) -> Outcome {
         let data = self.derivative_data(run);
         let found = evaluate(self.derivative, run, &data)?;
-        for ((name, found), slopes) in found.iter().zip(&slopes) {
+        for ((name, found), slopes) in found.iter().zip(slopes) {
             same_slopes("gradient", run, name, found, slopes)?;
         }
-        let text = print::print(self.derivative).expect("printed before");
-        let printed = brute(&syntax::parse(&text).expect("parsed before"), &run.sizes, &data);
+        let Ok(ast) = syntax::parse(&print::print(self.derivative).unwrap_or_default()) else { return Ok(()) };
+        let printed = brute(&ast, &run.sizes, &data);
         for (name, found) in &found {
             same_values("printed derivative", run, name, found, &printed.array(name))?;
         }
-        Ok(slopes)
+        Ok(())
     }
 
     /// Data and seeds under the names that the derivative gives them.
@@ -306,18 +331,15 @@ impl Subject<'_> {
     }
 
     /// The derivative's text, and its derivative; `None` where the language has no function for that.
-    fn second_derivative(&self) -> Outcome<Option<(Ast, Program)>> {
-        let text = print::print(self.derivative).expect("printed before");
-        let ast = syntax::parse(&text).expect("parsed before");
-        match derive(self.derivative, &Options::default()) {
-            Ok(second) => {
-                let shown = |f: Failure| Failure { detail: format!("{}\nsecond derivative:\n{}", f.detail, print::print(&second).unwrap_or_default()), ..f };
-                well_formed("second derivative", &second).map_err(shown)?;
-                Ok(Some((ast, second)))
-            }
-            Err(e) if e.iter().all(|d| d.code == "no-derivative") => Ok(None),
-            Err(e) => Err(failure("derive twice", listed(&e))),
-        }
+    fn second_derivative(&self, findings: &mut Findings) -> Option<(Ast, Program)> {
+        let text = findings.note(print::print(self.derivative).map_err(|e| failure("print", e.to_string())))?;
+        let ast = syntax::parse(&text).ok()?;
+        let second = match derive(self.derivative, &Options::default()) {
+            Err(e) if e.iter().all(|d| d.code == "no-derivative") => return None,
+            other => findings.note(other.map_err(|e| failure("derive twice", listed(&e))))?,
+        };
+        findings.note(well_formed("second derivative", &second));
+        Some((ast, second))
     }
 
     /// The derivative of the derivative is the derivative of its text.

@@ -10,7 +10,7 @@ pub mod adjoint;
 pub mod assemble;
 mod forward;
 pub mod gather;
-mod names;
+pub mod names;
 mod reduction;
 mod reverse;
 pub mod rules;

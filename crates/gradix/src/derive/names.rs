@@ -6,19 +6,19 @@ use std::collections::HashSet;
 
 /// Every name that is in use: params, tensors and indices.
 pub fn taken(program: &Program) -> HashSet<String> {
-    let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
-    let params = program.params.iter().map(|p| p.name.clone());
     let indices = program.definitions.iter().flat_map(|d| d.indices.iter().map(|i| i.name.clone()));
-    named.chain(params).chain(indices).collect()
+    reserved(program).into_iter().chain(indices).collect()
 }
 
-/// Names for the dimensions of a tensor: those of the indices that read them, where possible bare; all
-/// distinct, and none in `avoided`.
-pub fn dimensions(program: &Program, tensor: TensorId, avoided: &HashSet<String>) -> Vec<String> {
-    if let Some(definition) = program.definition_of(tensor) {
-        let own = definition.indices[..definition.rank].iter().map(|i| i.name.clone());
-        return distinct(own.map(Some).collect(), avoided);
-    }
+/// The names of sizes and tensors, which an index can't have.
+pub fn reserved(program: &Program) -> HashSet<String> {
+    let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
+    named.chain(program.params.iter().map(|p| p.name.clone())).collect()
+}
+
+/// Names for the dimensions of an input: those of the indices that read them, where possible bare; all
+/// distinct, and none of those to be `avoided`.
+pub fn dimensions(program: &Program, tensor: TensorId, avoided: &dyn Fn(&str) -> bool) -> Vec<String> {
     let rank = program[tensor].rank;
     let mut bare: Vec<Option<String>> = vec![None; rank];
     let mut near: Vec<Option<String>> = vec![None; rank];
@@ -56,18 +56,18 @@ fn leading(definition: &Definition, subscript: &Affine) -> Option<String> {
     solved.or(first).map(|i| definition.indices[i].name.clone())
 }
 
-fn distinct(wanted: Vec<Option<String>>, avoided: &HashSet<String>) -> Vec<String> {
-    let mut used = avoided.clone();
+/// The wanted names where they are free, letters elsewhere.
+pub fn distinct(wanted: Vec<Option<String>>, avoided: &dyn Fn(&str) -> bool) -> Vec<String> {
     let preferred: HashSet<String> = wanted.iter().flatten().cloned().collect();
-    let mut names = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for name in wanted {
-        let free = name.filter(|n| !used.contains(n));
+        let used = |n: &str| names.iter().any(|known| known == n) || avoided(n);
+        let free = name.filter(|n| !used(n));
         let name = free.unwrap_or_else(|| {
             let letters = ["i", "j", "k", "l", "m", "n", "p", "q", "r", "s", "t", "u", "v", "w"];
-            let letter = letters.iter().find(|l| !used.contains(**l) && !preferred.contains(**l));
-            letter.map_or_else(|| crate::print::fresh("i", &mut used), |l| l.to_string())
+            let letter = letters.iter().find(|l| !used(l) && !preferred.contains(**l));
+            letter.map_or_else(|| crate::print::fresh_where("i", used), |l| l.to_string())
         });
-        used.insert(name.clone());
         names.push(name);
     }
     names

@@ -7,11 +7,12 @@ use super::{names, reduction, rules};
 use crate::build;
 use crate::diagnostic::Diagnostic;
 use crate::nested;
-use crate::print::fresh;
+use crate::print::{fresh, fresh_where};
 use crate::program::{
     Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind,
 };
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// The adjoint of a result.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +33,12 @@ pub struct Reverse {
     pub generated: HashSet<TensorId>,
     /// Names in use.
     pub taken: HashSet<String>,
+    /// Names of sizes and tensors.
+    reserved: HashSet<String>,
     context: Vec<Constraint>,
-    forward: Vec<Definition>,
+    forward: Rc<Vec<Definition>>,
+    /// Where each tensor is defined.
+    numbers: HashMap<TensorId, usize>,
     active: HashSet<TensorId>,
     read: HashSet<TensorId>,
     batch: Vec<Index>,
@@ -56,7 +61,9 @@ impl Reverse {
             generated: HashSet::new(),
             taken: names::taken(program),
             context: program.size_context(),
-            forward: program.definitions.clone(),
+            reserved: names::reserved(program),
+            forward: Rc::new(program.definitions.clone()),
+            numbers: program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect(),
             active: active(program, wrt),
             read: program.used_tensors(),
             batch: Vec::new(),
@@ -68,13 +75,14 @@ impl Reverse {
     /// Declares the input `df` for a result.
     pub fn seed_input(&mut self, f: TensorId) -> Seed {
         let name = fresh(&format!("d{}", self.out[f].name), &mut self.taken);
+        self.reserved.insert(name.clone());
         let (extents, rank) = (self.out[f].extents.clone(), self.out[f].rank);
         Seed::Input(self.out.add_tensor(Tensor { name, kind: TensorKind::Input, extents, rank }))
     }
 
     /// Takes the indices of a result as batch indices.
     pub fn batch_over(&mut self, f: TensorId) {
-        let definition = self.out.definition_of(f).expect("a result is defined");
+        let definition = &self.forward[self.numbers[&f]];
         self.batch = definition.indices[..definition.rank].to_vec();
     }
 
@@ -87,7 +95,7 @@ impl Reverse {
     ) -> Result<Vec<TensorId>, Diagnostic> {
         self.contributions.clear();
         self.masked.clear();
-        for definition in self.forward.clone().iter().rev() {
+        for definition in Rc::clone(&self.forward).iter().rev() {
             let tensor = definition.tensor;
             let seed = seeds.iter().find(|(f, _)| *f == tensor).map(|(_, s)| *s);
             let contributions = self.contributions.remove(&tensor).unwrap_or_default();
@@ -132,13 +140,14 @@ impl Reverse {
         let batch = self.batch.iter().map(|i| i.range.high[0].shift(1));
         let extents: Vec<Affine> = batch.chain(record.extents.iter().cloned()).collect();
         let (name, rank) = (fresh(&wanted, &mut self.taken), extents.len());
+        self.reserved.insert(name.clone());
         self.out.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
     }
 
     /// The batch indices and the outputs of a definition, as outputs of its adjoint.
     fn adjoint_outputs(&self, definition: &Definition) -> (Vec<Index>, Vec<Constraint>) {
-        let avoided = self.avoided();
-        let names = names::dimensions(&self.out, definition.tensor, &avoided);
+        let own = definition.indices[..definition.rank].iter().map(|i| Some(i.name.clone()));
+        let names = names::distinct(own.collect(), &|n| self.is_reserved(n));
         let map: Vec<Affine> = (0..definition.rank).map(|p| Affine::index(self.batch.len() + p)).collect();
         let own = definition.indices[..definition.rank].iter().zip(names);
         let own = own.map(|(index, name)| Index { name, range: index.range.map(|b| b.with_indices(&map)) });
@@ -146,11 +155,9 @@ impl Reverse {
         (outputs, definition.assumptions.iter().map(|c| c.with_indices(&map)).collect())
     }
 
-    /// Names that an index of a derivative can't have: sizes, tensors and batch indices.
-    fn avoided(&self) -> HashSet<String> {
-        let tensors = self.out.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
-        let params = self.out.params.iter().map(|p| p.name.clone());
-        tensors.chain(params).chain(self.batch.iter().map(|i| i.name.clone())).collect()
+    /// Whether an index of a derivative can't have this name: that of a size, a tensor or a batch index.
+    fn is_reserved(&self, name: &str) -> bool {
+        self.reserved.contains(name) || self.batch.iter().any(|i| i.name == name)
     }
 
     fn seed_contribution(&mut self, seed: Seed, rank: usize) -> Contribution {
@@ -173,11 +180,12 @@ impl Reverse {
         assumptions: Vec<Constraint>,
         mut contributions: Vec<Contribution>,
     ) -> Result<(), Diagnostic> {
-        let mut base: HashSet<String> = self.avoided();
-        base.extend(outputs.iter().map(|i| i.name.clone()));
         for contribution in &mut contributions {
-            let mut used = base.clone();
-            contribution.free.iter_mut().for_each(|index| index.name = fresh(&index.name, &mut used));
+            let mut used: HashSet<String> = outputs.iter().map(|i| i.name.clone()).collect();
+            for index in &mut contribution.free {
+                index.name = fresh_where(&index.name, |n| used.contains(n) || self.is_reserved(n));
+                used.insert(index.name.clone());
+            }
         }
         let body = assemble::assemble(&mut self.out, tensor, &outputs, &assumptions, contributions, &self.context)?;
         nested::define(&mut self.out, tensor, outputs, assumptions, body);
@@ -205,9 +213,8 @@ impl Reverse {
         let (path, seed) = reduction::through_reduction(&mut self.out, definition, value, &self.context)?;
         let path = Path { guard, values: path.values };
         let root = self.root_value(definition);
-        let active = self.active.clone();
-        let flows =
-            adjoint::adjoint(&mut self.out.exprs, definition.body, root, (path, seed), &|t| active.contains(&t))?;
+        let active = |tensor| self.active.contains(&tensor);
+        let flows = adjoint::adjoint(&mut self.out.exprs, definition.body, root, (path, seed), &active)?;
         let masked = self.masked.contains(&definition.tensor);
         for flow in flows {
             let Expr::Access(read, subscripts) = self.out.exprs[flow.access].clone() else { continue };
@@ -252,7 +259,7 @@ impl Reverse {
         context.extend(self.batch.iter().enumerate().flat_map(|(p, i)| i.range.constraints(p).collect::<Vec<_>>()));
         match self.out[tensor].kind {
             TensorKind::Nested => {
-                let definition = self.forward.iter().find(|d| d.tensor == tensor).expect("a nested tensor is defined");
+                let definition = &self.forward[self.numbers[&tensor]];
                 let map: Vec<Affine> = (0..definition.rank).map(|p| Affine::index(first + p)).collect();
                 context.extend(definition.output_domain().iter().map(|c| c.with_indices(&map)));
             }
@@ -270,7 +277,7 @@ impl Reverse {
         let record = self.out[x].clone();
         let wanted = name(&self.out, &record.name);
         let tensor = self.named_tensor(wanted, &record);
-        let names = names::dimensions(&self.out, x, &self.avoided());
+        let names = names::dimensions(&self.out, x, &|n| self.is_reserved(n));
         let own = names.into_iter().zip(&record.extents);
         let own = own.map(|(name, extent)| Index { name, range: Range::extent(extent.clone()) });
         let outputs: Vec<Index> = self.batch.iter().cloned().chain(own).collect();

@@ -1,0 +1,376 @@
+//! Derivatives against numeric differentiation.
+//!
+//! With random inputs `x` and random upstream derivatives `df`, every derivative element `dx[β]` has to equal the slope
+//! of `L = Σ df · f` along `x[β]`. The slope comes from central differences, extrapolated to step 0 by Richardson's
+//! method with an estimate of its error (Ridders: *Accurate computation of F'(x)*, 1982):
+//!
+//! ```text
+//! D(h)   = (L(x + h) - L(x - h)) / 2h  =  L' + h² L‴/6 + …
+//! J(h)   = D₊(h) - D₋(h)               =  J + h L″ + …         (the slopes on both sides)
+//! ```
+//!
+//! `J` is 0 where `L` is smooth and the height of the kink otherwise, so `|2 J(h/2) - J(h)|` is part of the error
+//! estimate. An element whose error stays large with small steps is next to a kink or a pole: it is skipped and counted.
+//! What is skipped depends on the function alone, never on the derivative that is checked.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gradix::Int;
+use gradix::diagnostic::{Diagnostic, Result};
+use gradix::program::Program;
+
+use crate::array::Array;
+use crate::files::Dtype;
+use crate::gradient::{Gradient, shape};
+use crate::interp::interp;
+use crate::random;
+
+/// How to check.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Where the random numbers start.
+    pub seed: u64,
+    /// The largest error that passes, relative to the size of the derivative; if `None`, what numeric differentiation
+    /// of the function can tell apart.
+    pub tolerance: Option<f64>,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The interval that the inputs were drawn from: the first of [`INTERVALS`] where the results are finite.
+    pub interval: (f64, f64),
+    /// One for every derivative.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// A derivative beside its numeric value.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The name of the derivative.
+    pub derivative: String,
+    /// The name of the argument.
+    pub argument: String,
+    /// The shape of both.
+    pub shape: Vec<usize>,
+    /// The largest error, relative to the larger of the element and the mean magnitude of the derivative.
+    pub error: f64,
+    /// The element with the error furthest past what passes, or nearest to it.
+    pub worst: Option<Worst>,
+    /// How many elements could not be measured.
+    pub skipped: usize,
+    /// Whether every element that could be measured agrees.
+    pub passed: bool,
+}
+
+/// An element of a derivative.
+#[derive(Clone, Debug)]
+pub struct Worst {
+    /// Its place.
+    pub index: Vec<usize>,
+    /// As computed by the derivative program.
+    pub symbolic: f64,
+    /// As measured.
+    pub numeric: f64,
+}
+
+impl Comparison {
+    /// How many elements there are.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether so many elements were skipped that a pass says little.
+    pub fn is_doubtful(&self) -> bool {
+        self.skipped * 10 > self.elements()
+    }
+}
+
+/// Where inputs are drawn from, in order of preference: `log`, `sqrt` and `acosh` are not defined on all of the first.
+pub const INTERVALS: [(f64, f64); 3] = [(-1.0, 1.0), (0.0, 1.0), (1.0, 2.0)];
+
+/// The relative error that passes even if numeric differentiation seems to be more accurate.
+const FLOOR: f64 = 1e-7;
+/// How far the error may exceed the estimated error of the numeric derivative.
+const MARGIN: f64 = 10.0;
+/// An element is measured if the relative error is estimated below this.
+const MEASURABLE: f64 = 1e-5;
+/// Derivatives are not expected to be resolved below this part of the results.
+const NEGLIGIBLE: f64 = 1e-6;
+
+/// Compares the derivatives of `program` at `sizes`. `progress` is called with the elements done so far, and all.
+pub fn check(
+    program: &Program,
+    gradient: &Gradient,
+    sizes: &[Int],
+    settings: Settings,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Report> {
+    let derivative_sizes = gradient.sizes(program, sizes)?;
+    let subject = Subject::new(program, gradient, sizes, settings.seed).map_err(|error| vec![error])?;
+    let given = subject.inputs.iter().chain(&subject.weights).map(|(name, array)| (name.clone(), array.clone()));
+    let symbolic = interp(&gradient.derivative, &derivative_sizes, &given.collect(), Dtype::F64);
+    let symbolic = symbolic.map_err(|error| vec![error])?.results;
+    let arguments = gradient.wrt.iter().map(|&x| program[x].name.as_str());
+    let elements: Vec<(&str, usize)> =
+        arguments.clone().flat_map(|x| (0..subject.inputs[x].data.len()).map(move |position| (x, position))).collect();
+    let slopes = subject.slopes(&elements, progress).map_err(|error| vec![error])?;
+    let mut rest = slopes.as_slice();
+    let comparisons = arguments.zip(symbolic).map(|(argument, (derivative, array))| {
+        let (own, others) = rest.split_at(array.data.len());
+        rest = others;
+        compare(derivative, argument.into(), &array, own, subject.magnitude, settings.tolerance)
+    });
+    Ok(Report { interval: subject.interval, comparisons: comparisons.collect() })
+}
+
+fn compare(
+    derivative: String,
+    argument: String,
+    symbolic: &Array,
+    slopes: &[Slope],
+    magnitude: f64,
+    tolerance: Option<f64>,
+) -> Comparison {
+    let finite = || slopes.iter().map(|slope| slope.value.abs()).filter(|value| value.is_finite());
+    let mean = finite().sum::<f64>() / finite().count().max(1) as f64;
+    let scale = mean.max(NEGLIGIBLE * magnitude).max(f64::MIN_POSITIVE);
+    let (mut error, mut worst, mut furthest, mut skipped) = (0.0f64, None, -1.0, 0);
+    for (offset, (slope, &value)) in slopes.iter().zip(&symbolic.data).enumerate() {
+        let reference = scale.max(slope.value.abs());
+        // Not `>`: an error that is not a number is no measurement either.
+        if !(slope.error <= MEASURABLE * reference) {
+            skipped += 1;
+            continue;
+        }
+        let difference = (value - slope.value).abs();
+        let difference = if difference.is_nan() { f64::INFINITY } else { difference };
+        let allowed = tolerance.map_or((FLOOR * reference).max(MARGIN * slope.error), |part| part * reference);
+        error = error.max(difference / reference);
+        if difference / allowed > furthest {
+            furthest = difference / allowed;
+            let index = index_of(offset, &symbolic.shape);
+            worst = Some(Worst { index, symbolic: value, numeric: slope.value });
+        }
+    }
+    Comparison { derivative, argument, shape: symbolic.shape.clone(), error, worst, skipped, passed: furthest <= 1.0 }
+}
+
+fn index_of(mut offset: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for (place, extent) in index.iter_mut().zip(shape).rev() {
+        *place = offset % extent;
+        offset /= extent;
+    }
+    index
+}
+
+/// A program at one point.
+struct Subject<'a> {
+    program: &'a Program,
+    sizes: &'a [Int],
+    interval: (f64, f64),
+    inputs: HashMap<String, Array>,
+    /// The upstream derivatives, by their names.
+    weights: HashMap<String, Array>,
+    /// The results with their weights; `None` for results that are not derived.
+    base: Vec<(Array, Option<Array>)>,
+    /// `Σ |df · f|`
+    magnitude: f64,
+}
+
+impl<'a> Subject<'a> {
+    fn new(program: &'a Program, gradient: &Gradient, sizes: &'a [Int], seed: u64) -> Result<Self, Diagnostic> {
+        let fill = |tensor, name: &str| {
+            let array = shape(program, sizes, tensor).and_then(|shape| random::array(seed, name, shape));
+            array.ok_or_else(|| Diagnostic::error("run", format!("'{name}' does not fit into memory")))
+        };
+        let mut drawn = HashMap::new();
+        for id in program.inputs() {
+            drawn.insert(program[id].name.clone(), fill(id, &program[id].name)?);
+        }
+        let mut weights = HashMap::new();
+        for (result, name) in &gradient.upstream {
+            weights.insert(name.clone(), fill(*result, name)?);
+        }
+        let mut best: Option<Subject> = None;
+        for interval in INTERVALS {
+            let inputs = drawn.iter().map(|(name, array)| (name.clone(), moved(array, interval))).collect();
+            let results = interp(program, sizes, &inputs, Dtype::F64)?.results;
+            let base: Vec<(Array, Option<Array>)> = program.outputs.iter().zip(results).map(|(id, (_, array))| {
+                let upstream = gradient.upstream.iter().find(|(result, _)| result == id);
+                (array, upstream.map(|(_, name)| weights[name].clone()))
+            }).collect();
+            let parts = base.iter().filter_map(|(f, df)| Some(f.data.iter().zip(&df.as_ref()?.data)));
+            let magnitude = parts.flatten().map(|(f, df)| (f * df).abs()).sum::<f64>();
+            let weights = weights.clone();
+            let subject = Subject { program, sizes, interval, inputs, weights, base, magnitude };
+            if magnitude.is_finite() {
+                return Ok(subject);
+            }
+            best.get_or_insert(subject);
+        }
+        best.ok_or_else(|| Diagnostic::error("run", "there is nothing to check"))
+    }
+
+    /// The slope along each element, measured by as many threads as there are cores.
+    fn slopes(
+        &self,
+        elements: &[(&str, usize)],
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Slope>, Diagnostic> {
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = || {
+            let mut inputs = self.inputs.clone();
+            let mut found = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&(name, position)) = elements.get(number) else { return found };
+                let slope = slope(&mut |step| self.change(&mut inputs, name, position, step), self.magnitude);
+                found.push((number, slope));
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1, elements.len());
+            }
+        };
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(elements.len());
+        let mut found: Vec<(usize, Result<Slope, Diagnostic>)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("measuring does not panic")).collect()
+        });
+        found.sort_by_key(|(number, _)| *number);
+        found.into_iter().map(|(_, slope)| slope).collect()
+    }
+
+    /// `L(x + step) - L(x)` along one element; results that do not change cancel exactly.
+    fn change(
+        &self,
+        inputs: &mut HashMap<String, Array>,
+        name: &str,
+        position: usize,
+        step: f64,
+    ) -> Result<f64, Diagnostic> {
+        let start = self.inputs[name].data[position];
+        inputs.get_mut(name).expect("an input").data[position] = start + step;
+        let results = interp(self.program, self.sizes, inputs, Dtype::F64)?.results;
+        inputs.get_mut(name).expect("an input").data[position] = start;
+        let mut change = 0.0;
+        for ((_, new), (old, weights)) in results.iter().zip(&self.base) {
+            let Some(weights) = weights else { continue };
+            let parts = new.data.iter().zip(&old.data).zip(&weights.data);
+            change += parts.map(|((new, old), weight)| weight * (new - old)).sum::<f64>();
+        }
+        Ok(change)
+    }
+}
+
+/// The same numbers on another interval.
+fn moved(array: &Array, (low, high): (f64, f64)) -> Array {
+    let data = array.data.iter().map(|value| (low + high) / 2.0 + (high - low) / 2.0 * value).collect();
+    Array { shape: array.shape.clone(), data }
+}
+
+/// A numeric derivative.
+#[derive(Clone, Copy, Debug)]
+struct Slope {
+    value: f64,
+    /// The estimated error; infinite or not a number where there is no derivative.
+    error: f64,
+}
+
+/// The first steps to try; later ones come closer to a kink before they meet it.
+const STEPS: [f64; 4] = [1.0 / 64.0, 1.0 / 1024.0, 1.0 / 16384.0, 1.0 / 262144.0];
+/// How often a step is halved.
+const HALVINGS: usize = 6;
+
+/// The slope of `L` at step 0, given `change(step) = L(step) - L(0)`.
+fn slope(change: &mut dyn FnMut(f64) -> Result<f64, Diagnostic>, magnitude: f64) -> Result<Slope, Diagnostic> {
+    let mut best = Slope { value: f64::NAN, error: f64::INFINITY };
+    for first in STEPS {
+        let slope = extrapolated(change, first, magnitude)?;
+        if slope.error < best.error {
+            best = slope;
+        }
+        if best.error <= enough(best.value, magnitude) {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// An error that needs no improvement.
+fn enough(value: f64, magnitude: f64) -> f64 {
+    1e-9 * value.abs().max(1e-3 * magnitude)
+}
+
+/// Neville's scheme for `D(h)` with `h = first, first/2, …`, a polynomial in `h²`; the entry with the least error.
+fn extrapolated(
+    change: &mut dyn FnMut(f64) -> Result<f64, Diagnostic>,
+    first: f64,
+    magnitude: f64,
+) -> Result<Slope, Diagnostic> {
+    let mut best = Slope { value: f64::NAN, error: f64::INFINITY };
+    let (mut previous, mut previous_jump): (Vec<f64>, f64) = (Vec::new(), f64::NAN);
+    for halving in 0..HALVINGS {
+        let step = first / (1u64 << halving) as f64;
+        let (ahead, behind) = (change(step)? / step, -change(-step)? / step);
+        let jump = ahead - behind;
+        let kink = (2.0 * jump - previous_jump).abs();
+        let mut row = vec![(ahead + behind) / 2.0];
+        for (order, older) in previous.iter().enumerate() {
+            let factor = (1u64 << (2 * (order + 1))) as f64;
+            let newer = row[order];
+            row.push(newer + (newer - older) / (factor - 1.0));
+            let spread = (row[order + 1] - newer).abs().max((row[order + 1] - older).abs());
+            if spread + kink < best.error {
+                best = Slope { value: row[order + 1], error: spread + kink };
+            }
+        }
+        if best.error <= enough(best.value, magnitude) {
+            break;
+        }
+        (previous, previous_jump) = (row, jump);
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(function: impl Fn(f64) -> f64, at: f64) -> Slope {
+        slope(&mut |step| Ok(function(at + step) - function(at)), function(at).abs()).unwrap()
+    }
+
+    #[test]
+    fn smooth_slopes_are_accurate_and_their_error_is_estimated() {
+        for (function, derivative) in [
+            (f64::sin as fn(f64) -> f64, f64::cos as fn(f64) -> f64),
+            (|x| (5.0 * x).exp(), |x| 5.0 * (5.0 * x).exp()),
+            (|x| 1.0 / (x + 1.1), |x| -1.0 / (x + 1.1).powi(2)),
+            (|x| x * x - 3.0, |x| 2.0 * x),
+            (|_| 4.0, |_| 0.0),
+        ] {
+            for at in [-0.9, -0.3, 0.0, 0.2, 0.75] {
+                let (slope, exact) = (measured(function, at), derivative(at));
+                let off = (slope.value - exact).abs();
+                assert!(off <= 1e-8 * exact.abs().max(1.0) && off <= MARGIN * slope.error + 1e-12, "{slope:?} {exact}");
+                assert!(slope.error <= 1e-7 * exact.abs().max(1.0), "{slope:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_kink_further_away_than_the_smallest_steps_is_avoided() {
+        let slope = measured(|x| (x - 0.5).abs(), 0.5 + 1e-4);
+        assert!((slope.value - 1.0).abs() < 1e-9 && slope.error < 1e-9, "{slope:?}");
+    }
+
+    #[test]
+    fn there_is_no_slope_at_a_kink_a_jump_or_outside_the_domain() {
+        assert!(measured(|x| (x - 0.5).abs(), 0.5).error > 0.1);
+        assert!(measured(|x| 3.0 * x + (x - 0.5).max(0.0), 0.5).error > 0.1);
+        assert!(measured(|x| (4.0 * x).floor(), 0.5).error > 0.1);
+        assert!(measured(f64::sqrt, 0.0).error > 0.1);
+        assert_eq!(measured(f64::ln, -0.5).error, f64::INFINITY);
+    }
+}
