@@ -4,6 +4,8 @@ pub mod bounds;
 pub mod build;
 pub mod derive;
 pub mod diagnostic;
+pub mod explain;
+pub mod graph;
 pub mod guard;
 pub mod nested;
 pub mod print;

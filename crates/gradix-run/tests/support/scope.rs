@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, HashMap};
 /// The indices in scope with their values, innermost last.
 pub type Point = Vec<(String, i64)>;
 
+/// Begins the message for a program that this evaluator is too simple for.
+pub const OUT_OF_REACH: &str = "out of reach";
+
 /// Sizes and the shapes of tensors.
 pub struct Scope {
     pub sizes: BTreeMap<String, i64>,
@@ -179,7 +182,7 @@ impl Scope {
             return (low, if range.inclusive { high } else { high - 1 });
         }
         let bare = |padded| uses.iter().find_map(|e| self.bare_use(&binder.name.text, e, padded));
-        let extent = bare(false).or_else(|| bare(true)).expect("a bare use that tells the range");
+        let extent = bare(false).or_else(|| bare(true)).unwrap_or_else(|| panic!("{OUT_OF_REACH}: a range to infer"));
         (0, extent - 1)
     }
 

@@ -14,6 +14,7 @@ pub mod names;
 mod reduction;
 mod reverse;
 pub mod rules;
+mod share;
 
 use crate::diagnostic::{Diagnostic, Result};
 use crate::program::{Program, TensorId, verify};

@@ -3,7 +3,7 @@
 use super::adjoint::{self, Path};
 use super::assemble::{self, Contribution};
 use super::gather::{self, Spaces};
-use super::{names, reduction, rules};
+use super::{names, reduction, rules, share};
 use crate::build;
 use crate::diagnostic::Diagnostic;
 use crate::nested;
@@ -214,7 +214,8 @@ impl Reverse {
         let path = Path { guard, values: path.values };
         let root = self.root_value(definition);
         let active = |tensor| self.active.contains(&tensor);
-        let flows = adjoint::adjoint(&mut self.out.exprs, definition.body, root, (path, seed), &active)?;
+        let mut flows = adjoint::adjoint(&mut self.out.exprs, definition.body, root, (path, seed), &active)?;
+        share::share(&mut self.out, definition, &self.batch, &mut flows, &self.context)?;
         let masked = self.masked.contains(&definition.tensor);
         for flow in flows {
             let Expr::Access(read, subscripts) = self.out.exprs[flow.access].clone() else { continue };

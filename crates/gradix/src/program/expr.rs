@@ -281,6 +281,11 @@ pub struct Rewriter {
 }
 
 impl Rewriter {
+    /// A rewriter for which some nodes are already done.
+    pub fn with(done: HashMap<ExprId, ExprId>) -> Self {
+        Rewriter { done, conditions: HashMap::new() }
+    }
+
     /// Rewrites everything below `root` by the rules.
     pub fn rewrite(&mut self, exprs: &mut Exprs, root: ExprId, rules: &mut dyn Rules) -> ExprId {
         for id in exprs.postorder(root) {
