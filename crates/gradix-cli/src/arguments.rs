@@ -41,7 +41,11 @@ pub enum Command {
     /// Show the matrices and the solved index sets behind each derivative
     #[command(after_help = "Example: why a subsampling has a divisibility condition in its derivative
 
-  gradix explain -e 'input x[N]; y[i in 0..N//2] = x[2*i]'")]
+  gradix explain -e 'input x[N]; y[i in 0..N//2] = x[2*i]'
+
+Example: a lattice of index pairs that read the same element, as a picture
+
+  gradix explain -e 'input x[N]; y[i, j in 0..3] = x[i + 2*j]' --svg lattice.svg --at 4")]
     Explain(ExplainArguments),
     /// Print the program in canonical form
     #[command(after_help = "Example:
@@ -94,6 +98,18 @@ pub struct SelectionArguments {
     pub of: Vec<String>,
 }
 
+impl SelectionArguments {
+    /// The arguments to derive by; `None` stands for all.
+    pub fn wrt(&self) -> Option<Vec<String>> {
+        (!self.wrt.is_empty()).then(|| self.wrt.clone())
+    }
+
+    /// The results to derive; `None` stands for all.
+    pub fn of(&self) -> Option<Vec<String>> {
+        (!self.of.is_empty()).then(|| self.of.clone())
+    }
+}
+
 /// Arguments of `derive`.
 #[derive(Args, Debug)]
 pub struct DeriveArguments {
@@ -136,7 +152,7 @@ pub enum Format {
     Latex,
     /// For other programs to read
     Json,
-    /// The graph of definitions, for Graphviz
+    /// The computation graph, the function blue and the derivative red, for Graphviz
     Dot,
 }
 
@@ -149,8 +165,8 @@ pub struct EvalArguments {
     /// Its parts.
     #[command(flatten)]
     pub selection: SelectionArguments,
-    /// An argument from an .npy file, or those in an .npz file by their names; repeatable
-    #[arg(long = "input", value_name = "NAME=FILE.npy|FILE.npz", value_parser = parse_input)]
+    /// An argument from an .npy file, a scalar as a number, or those in an .npz file by their names; repeatable
+    #[arg(long = "input", value_name = "NAME=FILE.npy|NAME=NUMBER|FILE.npz", value_parser = parse_input)]
     pub inputs: Vec<Input>,
     /// Fill the arguments not given with uniform random numbers from -1 to 1
     #[arg(long, value_name = "SEED")]
@@ -173,10 +189,12 @@ pub struct EvalArguments {
 }
 
 /// Arrays for a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// One argument from an `.npy` file.
     One(String, PathBuf),
+    /// A scalar.
+    Number(String, f64),
     /// The arguments that an `.npz` file holds.
     Many(PathBuf),
 }
@@ -214,9 +232,9 @@ pub struct CheckArguments {
     /// 2 checks the derivatives of the derivatives too
     #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub order: u8,
-    /// The largest error that passes, relative to the size of the derivative
-    #[arg(long, value_name = "ERROR", default_value_t = 1e-6, value_parser = parse_tolerance)]
-    pub tol: f64,
+    /// The largest error that passes, relative to the size of the derivative [default: what can be measured]
+    #[arg(long, value_name = "ERROR", value_parser = parse_tolerance)]
+    pub tol: Option<f64>,
 }
 
 /// Arguments of `explain`.
@@ -228,9 +246,12 @@ pub struct ExplainArguments {
     /// Its parts.
     #[command(flatten)]
     pub selection: SelectionArguments,
-    /// Draw the index sets into this file
-    #[arg(long, value_name = "FILE")]
+    /// Draw the index sets of accesses with two or three indices into this file
+    #[arg(long, value_name = "FILE.svg")]
     pub svg: Option<PathBuf>,
+    /// The element to draw, such as 3 or 1,2 [default: the one that is read most often]
+    #[arg(long, value_name = "INDEX,…", value_delimiter = ',', requires = "svg", allow_negative_numbers = true)]
+    pub at: Vec<i64>,
     /// Only these accesses, by their numbers in the full list
     #[arg(long, value_name = "NUMBER,…", value_delimiter = ',')]
     pub access: Vec<NonZeroU64>,
@@ -255,9 +276,12 @@ fn parse_input(text: &str) -> Result<Input, String> {
         Some((name, path)) if path.ends_with(".npz") => {
             Err(format!("{name}=… takes an .npy file; an .npz file has names of its own"))
         }
-        Some((name, path)) => Ok(Input::One(name.into(), path.into())),
+        Some((name, value)) => Ok(match value.parse() {
+            Ok(number) => Input::Number(name.into(), number),
+            Err(_) => Input::One(name.into(), value.into()),
+        }),
         None if text.ends_with(".npz") => Ok(Input::Many(text.into())),
-        None => Err("expected NAME=FILE.npy or FILE.npz".into()),
+        None => Err("expected NAME=FILE.npy, NAME=NUMBER or FILE.npz".into()),
     }
 }
 
@@ -290,6 +314,7 @@ mod tests {
     #[test]
     fn inputs_name_one_array_or_many() {
         assert_eq!(parse_input("σ=a=b.npy"), Ok(Input::One("σ".into(), "a=b.npy".into())));
+        assert_eq!(parse_input("t=-5e-1"), Ok(Input::Number("t".into(), -0.5)));
         assert_eq!(parse_input("./n=1/data.npz"), Ok(Input::Many("./n=1/data.npz".into())));
         assert!(
             parse_input("x=data.npz").is_err() && parse_input("data.npy").is_err() && parse_input("=a.npy").is_err()

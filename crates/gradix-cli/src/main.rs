@@ -6,6 +6,7 @@
 mod arguments;
 mod commands;
 mod failure;
+mod json;
 mod render;
 mod source;
 

@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gradix::diagnostic::Diagnostic;
-use gradix::syntax::MAX_SOURCE;
+use gradix::syntax::{self, MAX_SOURCE};
+use gradix::{Int, Resolved};
 
-use crate::arguments::ProgramArguments;
+use crate::arguments::{ProgramArguments, SelectionArguments};
 use crate::failure::Failure;
 
 /// A program's text.
@@ -30,6 +31,13 @@ impl Source {
             }
             _ => from_reader("standard input".into(), io::stdin().lock()),
         }
+    }
+
+    /// The program, at the sizes that are fixed on the command line.
+    pub fn resolve(&self, selection: &SelectionArguments) -> Result<Resolved, Failure> {
+        let fixed: Vec<(String, Int)> = selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
+        let ast = syntax::parse(&self.text).map_err(|errors| self.refuse(errors))?;
+        gradix::resolve(&ast, &fixed).map_err(|errors| self.refuse(errors))
     }
 
     /// The failure of a command that found this wrong with the text.

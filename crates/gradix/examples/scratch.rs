@@ -21,6 +21,7 @@ fn main() {
     }
 }
 fn round(p: &gradix::Program, show: bool) {
+    match gradix::simplify(p) { Ok(q) => { if show && q != *p { println!("NOTIDEM {}", gradix::print::print(&q).unwrap()) } if gradix::simplify(&q).unwrap() != q { println!("NOTIDEM2") } } Err(e) => println!("SIMPLIFY {e:?}") }
     let t = gradix::print::print(p).unwrap();
     if show { println!("{t}"); }
     let ast = match gradix::syntax::parse(&t) { Ok(a) => a, Err(e) => { println!("REPARSE {e:?}\n{t}"); return } };

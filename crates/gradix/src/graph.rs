@@ -48,6 +48,7 @@ enum Shape {
     Result,
     Defined,
     Element,
+    Number,
     Operation,
 }
 
@@ -139,7 +140,11 @@ impl Graph {
                 return self.access(program, *tensor, subscripts, part);
             }
         };
-        self.shared(label, Shape::Operation, part, operands)
+        match &program.exprs[id] {
+            // A number that many operations share would tie distant parts of the drawing together.
+            Expr::Constant(_) | Expr::Index(_) => self.push(label, Shape::Number, part, operands),
+            _ => self.shared(label, Shape::Operation, part, operands),
+        }
     }
 
     /// A nested tensor is its value; any other is a node, from which an element differs unless the subscripts are its own.
@@ -181,7 +186,7 @@ fn style(node: &Node) -> String {
         Shape::Argument => format!("shape=box, color={colour}"),
         Shape::Result => format!("shape=box, style=filled, color={colour}, fontcolor=white"),
         Shape::Defined => format!("shape=box, style=rounded, color={colour}"),
-        Shape::Element => format!("shape=plain, fontcolor={colour}"),
+        Shape::Element | Shape::Number => format!("shape=plain, fontcolor={colour}"),
         Shape::Operation => format!("shape=ellipse, color={colour}"),
     }
 }

@@ -22,4 +22,5 @@ pub use diagnostic::{Diagnostic, Result};
 pub use derive::derive;
 pub use program::Program;
 pub use gradix_int::Int;
+pub use simplify::simplify;
 pub use resolve::{Resolved, resolve};

@@ -1,8 +1,11 @@
 //! Value-preserving simplification of whole programs; the local rules are in [`crate::build`].
+//!
+//! The passes are repeated until nothing changes, so simplifying twice is simplifying once.
 
 use crate::build::{self, Build, Product};
 use crate::diagnostic::Diagnostic;
-use crate::{guard, nested};
+use crate::derive::names;
+use crate::{guard, nested, settle};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp, TensorId, TensorKind,
@@ -12,8 +15,50 @@ use crate::system;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
+/// Simplifies a program. The user's own definitions stay, unless no result needs them.
+///
+/// ```
+/// let ast = gradix::syntax::parse("input x[N]\ny[i] = sum[k in 0..3] 2 * x[i] * 1 * k + 0").unwrap();
+/// let program = gradix::resolve(&ast, &[]).unwrap().program;
+/// let simple = gradix::simplify(&program).unwrap();
+/// assert!(gradix::print::print(&simple).unwrap().contains("y[i] = 2 * x[i] * sum[k in 0..3] k"));
+/// ```
+pub fn simplify(program: &Program) -> Result<Program, Diagnostic> {
+    let mut out = program.clone();
+    run(&mut out, HashSet::new(), &mut names::taken(program), false)?;
+    Ok(out)
+}
+
+/// The passes in order, until nothing changes. Definitions in `generated` are the compiler's own and may
+/// be put into their readers; with `prune`, inputs and sizes that nothing mentions are dropped.
+pub fn run(
+    program: &mut Program,
+    mut generated: HashSet<TensorId>,
+    taken: &mut HashSet<String>,
+    prune: bool,
+) -> Result<(), Diagnostic> {
+    for _ in 0..MAX_ROUNDS {
+        let before = program.clone();
+        settle::drop_unread(program);
+        simplify_bodies(program);
+        share_equal(program, &generated);
+        settle::settle(program, &generated, taken)?;
+        factor_sums(program)?;
+        settle::settle(program, &generated, taken)?;
+        let (tensors, _) = settle::tidy(program, prune);
+        generated = generated.iter().filter_map(|t| tensors.get(t).copied()).collect();
+        if *program == before {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// More rounds than any program is known to need.
+const MAX_ROUNDS: usize = 8;
+
 /// Simplifies every body: local rules, and conditions that the domain decides.
-pub fn simplify_bodies(program: &mut Program) {
+fn simplify_bodies(program: &mut Program) {
     let context = program.size_context();
     for number in 0..program.definitions.len() {
         let definition = &program.definitions[number];
@@ -26,7 +71,7 @@ pub fn simplify_bodies(program: &mut Program) {
 }
 
 /// `sum[k] a * b[k]` becomes `a * sum[k] b[k]`. What was a sum is then pointwise, and reads a new nested one.
-pub fn factor_sums(program: &mut Program) -> Result<(), Diagnostic> {
+fn factor_sums(program: &mut Program) -> Result<(), Diagnostic> {
     let context = program.size_context();
     for definition in std::mem::take(&mut program.definitions) {
         let exprs = &mut program.exprs;
@@ -55,7 +100,7 @@ type Content = (Vec<Range>, usize, Option<ReduceOp>, Vec<Constraint>, Vec<Constr
 
 /// Reads the first of several equal definitions instead of the later ones. Only nested ones and those in
 /// `generated` are given up; what is no longer read is left for [`crate::settle`] to drop.
-pub fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) {
+fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) {
     let mut first: HashMap<Content, TensorId> = HashMap::new();
     let mut replaced: HashMap<TensorId, TensorId> = HashMap::new();
     let mut rewriter = Rewriter::default();

@@ -1,10 +1,40 @@
 //! `gradix derive`: the derivative program.
 
-use crate::arguments::DeriveArguments;
+use gradix::derive::{self, Options};
+use gradix::{Program, graph, print, syntax};
+
+use super::print as write;
+use crate::arguments::{DeriveArguments, Format, Mode};
 use crate::failure::Failure;
+use crate::json::json;
 use crate::source::Source;
 
 /// Prints the derivative program.
-pub fn run(_arguments: &DeriveArguments, _source: &Source) -> Result<(), Failure> {
-    Err(Failure::Message("`gradix derive` is not in this version".into()))
+pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> {
+    if arguments.inline && matches!(arguments.format, Format::Json | Format::Dot) {
+        return Err(Failure::Usage("'--inline' is for the formats text and latex".into()));
+    }
+    let program = source.resolve(&arguments.selection)?.program;
+    let derivative = gradix::derive(&program, &options(arguments)).map_err(|errors| source.refuse(errors))?;
+    let text = match arguments.format {
+        Format::Text => syntax::print(&tree(&derivative, arguments.inline, source)?),
+        Format::Latex => syntax::latex(&tree(&derivative, arguments.inline, source)?),
+        Format::Json => json(&derivative),
+        Format::Dot => graph::graph(&program, Some(&derivative)),
+    };
+    write(text.as_bytes())
+}
+
+fn options(arguments: &DeriveArguments) -> Options {
+    let mode = match arguments.mode {
+        Mode::Reverse => derive::Mode::Reverse,
+        Mode::Forward => derive::Mode::Forward,
+        Mode::Jacobian => derive::Mode::Jacobian,
+        Mode::Hessian => derive::Mode::Hessian,
+    };
+    Options { mode, wrt: arguments.selection.wrt(), of: arguments.selection.of() }
+}
+
+fn tree(program: &Program, inline: bool, source: &Source) -> Result<syntax::ast::Ast, Failure> {
+    print::ast(program, inline).map_err(|error| source.refuse(vec![error]))
 }

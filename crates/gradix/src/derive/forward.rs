@@ -47,7 +47,7 @@ pub fn forward(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<P
     }
     results.sort();
     out.outputs = results.into_iter().map(|(_, t)| t).collect();
-    complete(&mut out, &generated, &mut taken, true)?;
+    complete(&mut out, generated, &mut taken, true)?;
     Ok(out)
 }
 

@@ -18,7 +18,7 @@ mod share;
 
 use crate::diagnostic::{Diagnostic, Result};
 use crate::program::{Program, TensorId, verify};
-use crate::{settle, simplify};
+use crate::simplify;
 use reverse::{Reverse, Seed};
 use std::collections::HashSet;
 
@@ -130,25 +130,18 @@ fn hessian(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<Progr
 fn finish(reverse: Reverse, results: Vec<TensorId>, prune: bool) -> std::result::Result<Program, Diagnostic> {
     let Reverse { mut out, generated, mut taken, .. } = reverse;
     out.outputs = results;
-    complete(&mut out, &generated, &mut taken, prune)?;
+    complete(&mut out, generated, &mut taken, prune)?;
     Ok(out)
 }
 
 /// The last steps of every mode.
 fn complete(
     out: &mut Program,
-    generated: &HashSet<TensorId>,
+    generated: HashSet<TensorId>,
     taken: &mut HashSet<String>,
     prune: bool,
 ) -> std::result::Result<(), Diagnostic> {
-    settle::drop_unread(out);
-    simplify::simplify_bodies(out);
-    simplify::share_equal(out, generated);
-    settle::settle(out, generated, taken)?;
-    simplify::factor_sums(out)?;
-    simplify::share_equal(out, generated);
-    settle::settle(out, generated, taken)?;
-    settle::tidy(out, prune);
+    simplify::run(out, generated, taken, prune)?;
     debug_assert_eq!(verify(out), Ok(()));
     Ok(())
 }
