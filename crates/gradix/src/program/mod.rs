@@ -112,7 +112,10 @@ pub struct Definition {
 }
 
 /// A whole program.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// Programs are equal if they compute the same things in the same way. What is noted about where a nested
+/// definition is read (the ranges of its outputs and its assumptions) follows from its reader and does not count.
+#[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Sizes.
     pub params: Vec<Param>,
@@ -126,6 +129,23 @@ pub struct Program {
     pub outputs: Vec<TensorId>,
     /// Every expression.
     pub exprs: Exprs,
+}
+
+impl PartialEq for Program {
+    fn eq(&self, other: &Self) -> bool {
+        let equal = |(a, b): (&Definition, &Definition)| match self[a.tensor].kind {
+            TensorKind::Nested => {
+                let names = |d: &Definition| d.indices.iter().map(|i| i.name.clone()).collect::<Vec<_>>();
+                let fixed = |d: &Definition| (d.tensor, d.rank, d.reduction, d.conditions.clone(), d.body);
+                fixed(a) == fixed(b) && names(a) == names(b) && a.indices[a.rank..] == b.indices[b.rank..]
+            }
+            TensorKind::Defined | TensorKind::Input => a == b,
+        };
+        (&self.params, &self.facts, &self.tensors) == (&other.params, &other.facts, &other.tensors)
+            && (&self.outputs, &self.exprs) == (&other.outputs, &other.exprs)
+            && self.definitions.len() == other.definitions.len()
+            && self.definitions.iter().zip(&other.definitions).all(equal)
+    }
 }
 
 impl std::ops::Index<TensorId> for Program {
