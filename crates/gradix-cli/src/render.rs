@@ -20,20 +20,23 @@ use crate::source::Source;
 /// All diagnostics, each ended by a newline, with an empty line between two.
 pub fn render(diagnostics: &[Diagnostic], source: &Source, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let blocks: Vec<String> =
-        diagnostics.iter().map(|diagnostic| renderer.render(&[group(diagnostic, source)]) + "\n").collect();
+    let blocks: Vec<String> = diagnostics.iter().map(|diagnostic| block(diagnostic, source, &renderer)).collect();
     blocks.join("\n")
 }
 
-fn group<'a>(diagnostic: &'a Diagnostic, source: &'a Source) -> Group<'a> {
+fn block(diagnostic: &Diagnostic, source: &Source, renderer: &Renderer) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = level.primary_title(&*diagnostic.message).id(diagnostic.code);
-    let snippet = (!diagnostic.labels.is_empty()).then(|| snippet(diagnostic, source));
+    let title = Group::with_title(level.primary_title(&*diagnostic.message).id(diagnostic.code));
+    if diagnostic.labels.is_empty() {
+        // Without source there is no margin for the hints to hang on: they are lines of their own.
+        let hints = diagnostic.hints.iter().map(|hint| Group::with_title(Level::HELP.primary_title(&**hint)));
+        return [title].into_iter().chain(hints).map(|group| renderer.render(&[group]) + "\n").collect();
+    }
     let hints = diagnostic.hints.iter().map(|hint| Level::HELP.message(&**hint));
-    Group::with_title(title).elements(snippet).elements(hints)
+    renderer.render(&[title.element(snippet(diagnostic, source)).elements(hints)]) + "\n"
 }
 
 fn snippet<'a>(diagnostic: &'a Diagnostic, source: &'a Source) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
@@ -78,10 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_it_is_one_line() {
+    fn without_a_place_there_is_no_margin() {
         let diagnostic = Diagnostic::error("too-large", "the text is too long");
         check("", diagnostic.clone(), &["error[too-large]: the text is too long"]);
-        check("", diagnostic.hint("split it"), &["error[too-large]: the text is too long", " |", " = help: split it"]);
+        check("", diagnostic.hint("split it"), &["error[too-large]: the text is too long", "help: split it"]);
     }
 
     #[test]
@@ -139,6 +142,17 @@ mod tests {
         check("y =", diagnostic.at(Span::new(3, 3)), &[
             "error[code]: message", " --> f.gx:1:4", "  |", "1 | y =", "  |    ^",
         ]);
+    }
+
+    #[test]
+    fn a_place_after_the_last_newline_is_the_end_of_the_last_line() {
+        for text in ["y =\n", "y =\r\n", "y ="] {
+            let end = Span::new(text.len(), text.len());
+            let source = Source { name: "f.gx".into(), text: text.into() };
+            let rendered = render(&[Diagnostic::error("code", "message").at(end)], &source, false);
+            let lines: Vec<&str> = rendered.lines().collect();
+            assert_eq!(lines, ["error[code]: message", " --> f.gx:1:4", "  |", "1 | y =", "  |    ^"], "{text:?}");
+        }
     }
 
     #[test]

@@ -171,12 +171,15 @@ impl Violation {
         }));
         let place = if values.is_empty() { String::new() } else { format!(" for {}", values.join(", ")) };
         let message = format!(
-            "subscript {} of '{name}', {subscript}, is {} {place}, outside its extent {}",
+            "subscript {} of '{name}', {subscript}, is {}{place}, outside its extent {}",
             self.dimension + 1,
             self.value,
-            extent.evaluate(&at),
+            match extent.as_constant() {
+                Some(number) => number.to_string(),
+                None => format!("{} = {}", crate::print::affine(program, &[], extent), extent.evaluate(&at)),
+            },
         );
-        Diagnostic::error("out-of-bounds", message.replace("  ", " ").replace(" ,", ","))
+        Diagnostic::error("out-of-bounds", message)
             .hint("narrow the range of an index, guard the access with 'if', or use pad, clamp, wrap or reflect")
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::print;
 use crate::program::{
-    BinaryOp, Comparison, Cond, CondId, Definition, Expr, ExprId, Program, Range, TensorId, TensorKind,
+    Affine, BinaryOp, Comparison, Cond, CondId, Definition, Expr, ExprId, Program, Range, TensorId, TensorKind,
 };
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -159,7 +159,7 @@ impl Graph {
     }
 
     fn dot(&self) -> String {
-        let mut text = String::from("digraph program {\n  node [fontname=\"Helvetica\", fontsize=11, penwidth=1.5];\n");
+        let mut text = String::from("digraph program {\n  ordering=out;\n  node [fontname=\"Helvetica\", fontsize=11, penwidth=1.5];\n");
         text.push_str("  edge [arrowsize=0.6];\n");
         for (id, node) in self.nodes.iter().enumerate() {
             let _ = writeln!(text, "  n{id} [label=\"{}\", {}];", escaped(&node.label), style(node));
@@ -206,11 +206,15 @@ fn element_label(name: &str, subscripts: &[String]) -> String {
 }
 
 fn binder(program: &Program, names: &[&str], position: usize, range: &Range) -> String {
-    let bounds = |function: &str, bounds: &[crate::program::Affine]| {
-        let texts: Vec<String> = bounds.iter().map(|b| print::affine(program, names, b)).collect();
-        if let [single] = texts.as_slice() { single.clone() } else { format!("{function}({})", texts.join(", ")) }
+    let one = |bound: &Affine| print::affine(program, names, bound);
+    let several = |bounds: &[Affine]| bounds.iter().map(one).collect::<Vec<_>>().join(", ");
+    let low = if let [low] = &*range.low { one(low) } else { format!("max({})", several(&range.low)) };
+    let high = match &*range.high {
+        [high] if high.as_index().is_none() => format!("..{}", one(&high.shift(1))),
+        [high] => format!("..={}", one(high)),
+        highs => format!("..=min({})", several(highs)),
     };
-    format!("{} in {}..={}", names[position], bounds("max", &range.low), bounds("min", &range.high))
+    format!("{} in {low}{high}", names[position])
 }
 
 fn infix(op: BinaryOp) -> &'static str {

@@ -258,6 +258,8 @@ pub fn drop_unread(program: &mut Program) {
 /// its reader, in the order of reading; no unused node. With `prune`, inputs and sizes that nothing
 /// mentions are dropped. Gives the new ids of old tensors and expressions.
 pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>, HashMap<ExprId, ExprId>) {
+    program.facts.sort();
+    program.facts.dedup();
     sort_nested_outputs(program);
     name_indices(program);
     let number: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();

@@ -4,6 +4,7 @@ use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Tensor, TensorId, TensorKind};
 use crate::syntax::ast::{Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, StatementKind};
+use crate::system;
 use std::collections::HashSet;
 
 impl Resolver {
@@ -19,6 +20,12 @@ impl Resolver {
                 }
                 StatementKind::Output(_) => {}
             }
+        }
+        if system::is_empty(&self.program.size_context()) {
+            let places = self.places.requirements.iter().flat_map(|(_, d)| d.labels.first().map(|l| l.span));
+            let diagnostic = Diagnostic::error("no-sizes", "no sizes satisfy all of the declared bounds");
+            let marked = places.max().map_or(diagnostic.clone(), |span| diagnostic.at(span));
+            self.report(marked);
         }
         let unknown: Vec<String> = self.fixed.iter().map(|(n, _)| n.clone()).filter(|n| !self.is_size(n)).collect();
         for name in unknown {
@@ -225,6 +232,7 @@ impl Resolver {
 pub(super) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.map(|name| (strsim::damerau_levenshtein(text, name), name));
     let (distance, name) = scored.min()?;
-    let allowed = (text.chars().count() / 3).max(1);
-    (distance <= allowed && distance < text.chars().count().max(2)).then_some(name)
+    let length = text.chars().count();
+    let allowed = if length == 1 { 0 } else { (length / 3).max(1) };
+    (distance <= allowed || name.to_lowercase() == text.to_lowercase()).then_some(name)
 }

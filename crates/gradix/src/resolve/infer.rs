@@ -8,8 +8,9 @@ use crate::system;
 use gradix_int::Int;
 
 impl Resolver {
-    /// The range of every index, in the numbers of the survey. `None` if one can't be inferred (and that is reported).
-    pub(super) fn infer(&mut self, survey: &Survey) -> Option<Vec<Range>> {
+    /// The range of every index, in the numbers of the survey; and what is wrong if one can't be inferred.
+    pub(super) fn infer(&mut self, survey: &Survey) -> (Vec<Range>, Option<Diagnostic>) {
+        let mut wrong = None;
         let mut ranges: Vec<Option<Range>> = survey.indices.iter().map(|i| i.range.clone()).collect();
         for (number, index) in survey.indices.iter().enumerate() {
             if let (true, Some(range)) = (index.output, &mut ranges[number])
@@ -23,20 +24,13 @@ impl Resolver {
             let found = [false, true].into_iter().find_map(|weak| {
                 self.infer_bare(survey, &ranges, weak).or_else(|| self.infer_largest(survey, &ranges, weak))
             });
-            match found {
-                Some((found, Ok(range))) => ranges[found] = Some(range),
-                Some((_, Err(diagnostic))) => {
-                    self.report(diagnostic);
-                    return None;
-                }
-                None => {
-                    let diagnostic = cannot_infer(&survey.indices[number]);
-                    self.report(diagnostic);
-                    return None;
-                }
-            }
+            let (number, inferred) = found.unwrap_or_else(|| (number, Err(cannot_infer(&survey.indices[number]))));
+            ranges[number] = Some(inferred.unwrap_or_else(|diagnostic| {
+                wrong.get_or_insert(diagnostic);
+                Range::extent(Affine::constant(0))
+            }));
         }
-        ranges.into_iter().collect()
+        (ranges.into_iter().flatten().collect(), wrong)
     }
 
     /// The first unknown index with a bare use.

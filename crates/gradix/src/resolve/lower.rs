@@ -31,6 +31,8 @@ pub(super) struct Frame {
     placed: Vec<(TensorId, ExprId, Span)>,
     /// The accesses to nested definitions made so far, to share equal ones.
     shared: Vec<ExprId>,
+    /// A mistake inside a reduction: later reductions of this definition are not looked at.
+    broken: Option<Diagnostic>,
 }
 
 impl Resolver {
@@ -41,7 +43,7 @@ impl Resolver {
         }
         let before = self.diagnostics.len();
         let tensor = self.survey(definition).and_then(|survey| {
-            let ranges = self.infer(&survey)?;
+            let (ranges, unknown_range) = self.infer(&survey);
             let frame = Frame {
                 name: name.clone(),
                 scope: Vec::new(),
@@ -53,13 +55,17 @@ impl Resolver {
                 accesses: Vec::new(),
                 placed: Vec::new(),
                 shared: Vec::new(),
+                broken: None,
             };
-            match self.lower_definition(definition, frame) {
-                Ok(tensor) => Some(tensor),
-                Err(diagnostic) => {
+            // A mistake in a subscript is the better message where it is also why a range is unknown.
+            let lowered = self.lower_definition(definition, frame);
+            let wrong = lowered.as_ref().err().cloned().or(unknown_range);
+            match wrong.filter(|_| lowered.is_err() || self.diagnostics.len() == before) {
+                Some(diagnostic) => {
                     self.report(diagnostic);
                     None
                 }
+                None => lowered.ok(),
             }
         });
         match tensor {
@@ -155,10 +161,17 @@ impl Resolver {
         body: &ast::Expr,
         frame: &mut Frame,
     ) -> Lowered<ExprId> {
+        if let Some(diagnostic) = &frame.broken {
+            return Err(diagnostic.clone());
+        }
         let outer = std::mem::take(&mut frame.accesses);
         let shared = std::mem::take(&mut frame.shared);
         let rank = frame.indices.len();
-        let reduced = self.lower_reduction(op, items, body, frame)?;
+        let (depth, assumed) = (frame.scope.len(), frame.assumptions.len());
+        let reduced = self.lower_reduction(op, items, body, frame).inspect_err(|diagnostic| {
+            frame.pop_to(depth, assumed);
+            frame.broken = Some(diagnostic.clone());
+        })?;
         let own = std::mem::replace(&mut frame.accesses, outer);
         frame.shared = shared;
         let full = Definition {
@@ -231,8 +244,7 @@ impl Resolver {
                     }
                     ast::BinaryOp::And | ast::BinaryOp::Or => return Err(not_a_number(expr.span)),
                 };
-                let a = self.value(left, frame)?;
-                let b = self.value(right, frame)?;
+                let (a, b) = self.both(left, right, frame)?;
                 Ok(self.program.exprs.add(Expr::Binary(op, a, b)))
             }
             ExprKind::Compare { .. } | ExprKind::Not(_) => Err(not_a_number(expr.span)),
@@ -248,6 +260,18 @@ impl Resolver {
                 Ok(self.program.exprs.add(Expr::Select(condition, a, b)))
             }
             ExprKind::Reduce { op, items, body } => self.lower_nested(*op, items, body, frame),
+        }
+    }
+
+    /// Two operands; mistakes in both are reported.
+    fn both(&mut self, left: &ast::Expr, right: &ast::Expr, frame: &mut Frame) -> Lowered<(ExprId, ExprId)> {
+        let (a, b) = (self.value(left, frame), self.value(right, frame));
+        if let (Err(first), Err(_)) = (&a, &b) {
+            self.report(first.clone());
+        }
+        match (a, b) {
+            (Ok(a), Ok(b)) => Ok((a, b)),
+            (_, Err(diagnostic)) | (Err(diagnostic), Ok(_)) => Err(diagnostic),
         }
     }
 
@@ -320,11 +344,14 @@ impl Resolver {
         let extents = self.program[tensor].extents.clone();
         if extents.len() != subscripts.len() {
             let message = format!(
-                "'{name}' has {} dimension{}, but {} subscript{} are given",
+                "'{name}' has {} dimension{}, but {} given",
                 extents.len(),
                 if extents.len() == 1 { "" } else { "s" },
-                subscripts.len(),
-                if subscripts.len() == 1 { "" } else { "s" }
+                match subscripts.len() {
+                    0 => "no subscript is".to_string(),
+                    1 => "1 subscript is".to_string(),
+                    count => format!("{count} subscripts are"),
+                }
             );
             return Err(Diagnostic::error("subscript-count", message).at(span));
         }
@@ -393,8 +420,7 @@ impl Resolver {
         }
         if let Some(&(_, op)) = BinaryOp::FUNCTIONS.iter().find(|(n, _)| *n == name) {
             expect_arguments(function, arguments, 2, expr)?;
-            let a = self.value(&arguments[0], frame)?;
-            let b = self.value(&arguments[1], frame)?;
+            let (a, b) = self.both(&arguments[0], &arguments[1], frame)?;
             return Ok(self.program.exprs.add(Expr::Binary(op, a, b)));
         }
         if matches!(name, "clamp" | "wrap" | "reflect") {
