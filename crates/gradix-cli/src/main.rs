@@ -8,6 +8,7 @@ mod commands;
 mod failure;
 mod json;
 mod render;
+mod show;
 mod source;
 
 use std::process::ExitCode;

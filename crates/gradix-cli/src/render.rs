@@ -48,9 +48,9 @@ fn snippet<'a>(diagnostic: &'a Diagnostic, source: &'a Source) -> Snippet<'a, an
     Snippet::source(&*source.text).path(&*source.name).annotations(annotations)
 }
 
-/// The span as a range of whole characters of the text.
+/// The span as a range of whole characters of the text; what lies past the last line is at its end.
 fn inside(span: Span, text: &str) -> Range<usize> {
-    let last = text.len();
+    let last = text.trim_end_matches(['\n', '\r']).len();
     let start = (0..=span.start.min(last)).rev().find(|&position| text.is_char_boundary(position)).unwrap_or(0);
     let end = (span.end.min(last)..=last).find(|&position| text.is_char_boundary(position)).unwrap_or(last);
     start..end.max(start)

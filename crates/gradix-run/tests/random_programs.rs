@@ -51,7 +51,8 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 fn plan(seed: u64) -> Plan {
-    Plan { seed, special: seed % 3 == 0, runs: 3, jacobian: seed % 2 == 0, second: seed % 2 == 1 }
+    let (jacobian, second) = (seed.is_multiple_of(2), !seed.is_multiple_of(2));
+    Plan { seed, special: seed.is_multiple_of(3), runs: 3, infinities: false, jacobian, second }
 }
 
 /// A panic is a failure like the others.

@@ -1,10 +1,132 @@
 //! `gradix check`: derivatives against numeric differentiation.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use gradix::sizes::{self, Known};
+use gradix::{Int, Program, Resolved};
+use gradix_run::check::{Comparison, INTERVALS, Report, Settings, check};
+use gradix_run::Gradient;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::eval::tell_sizes;
+use super::{note, print};
 use crate::arguments::CheckArguments;
 use crate::failure::Failure;
+use crate::show::single;
 use crate::source::Source;
 
 /// Compares every derivative with numeric differentiation on random data.
-pub fn run(_arguments: &CheckArguments, _source: &Source) -> Result<(), Failure> {
-    Err(Failure::Message("`gradix check` is not in this version".into()))
+pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
+    let quiet = arguments.program.quiet;
+    let Resolved { program, places } = source.resolve(&arguments.selection)?;
+    let sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| source.refuse(errors))?;
+    tell_sizes(&program, &sizes, quiet);
+
+    let first = Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of());
+    let first = first.map_err(|errors| source.refuse(errors))?;
+    let mut rows = compare(&program, &first, &sizes, arguments, source)?;
+    if arguments.order == 2 {
+        let sizes = first.sizes(&program, &sizes).map_err(|errors| source.refuse(errors))?;
+        let second = Gradient::new(&first.derivative, None, None).map_err(|errors| source.refuse(errors))?;
+        let more = compare(&first.derivative, &second, &sizes, arguments, source)?;
+        let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| named(order, row));
+        rows = numbered(1, rows).chain(numbered(2, more)).collect();
+    }
+    print(table(&rows).as_bytes())?;
+    let failed = rows.iter().filter(|row| !row.passed).count();
+    if failed == 0 {
+        return Ok(());
+    }
+    let (what, differ) = if failed == 1 { ("derivative", "differs") } else { ("derivatives", "differ") };
+    Err(Failure::Message(format!("{failed} {what} of {} {differ} from numeric differentiation", rows.len())))
+}
+
+fn compare(
+    program: &Program,
+    gradient: &Gradient,
+    sizes: &[Int],
+    arguments: &CheckArguments,
+    source: &Source,
+) -> Result<Vec<Comparison>, Failure> {
+    let settings = Settings { seed: arguments.seed, tolerance: arguments.tol };
+    let progress = Progress::new(arguments.program.quiet);
+    let report = check(program, gradient, sizes, settings, &|done, all| progress.show(done, all));
+    progress.finish();
+    let Report { interval, comparisons } = report.map_err(|errors| source.refuse(errors))?;
+    if interval != INTERVALS[0] {
+        let (low, high) = interval;
+        note(arguments.program.quiet, &format!("inputs are drawn from ({low}, {high}), where the results are finite"));
+    }
+    Ok(comparisons)
+}
+
+/// The name with its order, where there are two.
+fn named(order: usize, row: Comparison) -> Comparison {
+    Comparison { derivative: format!("{order}: {}", row.derivative), ..row }
+}
+
+/// One aligned line for each derivative: its name, the argument, the shape, the largest error and the verdict.
+fn table(rows: &[Comparison]) -> String {
+    let cells: Vec<[String; 5]> = rows.iter().map(cells).collect();
+    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    let line = |row: &[String; 5]| {
+        let padded = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_string() + "\n"
+    };
+    cells.iter().map(line).collect()
+}
+
+fn cells(row: &Comparison) -> [String; 5] {
+    let extents: Vec<String> = row.shape.iter().map(usize::to_string).collect();
+    let shape = if extents.is_empty() { "scalar".into() } else { format!("[{}]", extents.join(", ")) };
+    [row.derivative.clone(), format!("by {}", row.argument), shape, format!("{:.1e}", row.error), verdict(row)]
+}
+
+fn verdict(row: &Comparison) -> String {
+    let elements = row.elements();
+    let skipped = match row.skipped {
+        0 => String::new(),
+        all if all == elements => return "not checked: no element has a numeric derivative".into(),
+        some if row.is_doubtful() => format!(", but {some} of {elements} elements have no numeric derivative"),
+        some => format!(", {some} of {elements} elements skipped at kinks"),
+    };
+    match &row.worst {
+        Some(worst) if !row.passed => {
+            let place = if worst.index.is_empty() { String::new() } else { format!(" at {:?}", worst.index) };
+            format!("FAILED{place}: {} instead of {}{skipped}", single(worst.symbolic), single(worst.numeric))
+        }
+        _ => format!("ok{skipped}"),
+    }
+}
+
+/// A bar on a terminal, once the work has taken a while.
+struct Progress {
+    quiet: bool,
+    start: Instant,
+    bar: OnceLock<ProgressBar>,
+}
+
+impl Progress {
+    const DELAY: Duration = Duration::from_millis(500);
+
+    fn new(quiet: bool) -> Self {
+        Progress { quiet, start: Instant::now(), bar: OnceLock::new() }
+    }
+
+    fn show(&self, done: usize, all: usize) {
+        if self.quiet || self.start.elapsed() < Self::DELAY {
+            return;
+        }
+        // Indicatif draws nothing when standard error is not a terminal.
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} elements, {eta} left").expect("a valid template");
+        self.bar.get_or_init(|| ProgressBar::new(all as u64).with_style(style)).set_position(done as u64);
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
 }

@@ -1,10 +1,187 @@
 //! `gradix eval`: the values of the results, and of the derivatives.
 
-use crate::arguments::EvalArguments;
+use std::collections::HashMap;
+
+use gradix::diagnostic::Diagnostic;
+use gradix::program::{ParamKind, TensorId};
+use gradix::sizes::{self, Known};
+use gradix::{Int, Program, Resolved};
+use gradix_run::gradient::shape;
+use gradix_run::{Array, Dtype, Gradient, files, interp, random};
+
+use super::{note, print};
+use crate::arguments::{Backend, EvalArguments, Input, Precision};
 use crate::failure::Failure;
+use crate::show::show;
 use crate::source::Source;
 
 /// Evaluates the results, and with `--grad` the derivatives too.
-pub fn run(_arguments: &EvalArguments, _source: &Source) -> Result<(), Failure> {
-    Err(Failure::Message("`gradix eval` is not in this version".into()))
+pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
+    let Resolved { program, places } = source.resolve(&arguments.selection)?;
+    let gradient = match arguments.grad {
+        true => Some(Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of())),
+        false => None,
+    };
+    let gradient = gradient.transpose().map_err(|errors| source.refuse(errors))?;
+    let left_out = left_out(&program, arguments, source)?;
+    let slots = slots(&program, gradient.as_ref());
+    let mut arrays = read(arguments, &slots)?;
+
+    let known = Known { given: Vec::new(), shapes: shapes(&slots, &arrays) };
+    let sizes = match sizes::bind(&program, &known, &places) {
+        Err(_) if arguments.random.is_some() => {
+            let sizes = sizes::choose(&program, &known, &places).map_err(|errors| source.refuse(errors))?;
+            tell_sizes(&program, &sizes, arguments.program.quiet);
+            sizes
+        }
+        bound => bound.map_err(|errors| source.refuse(errors))?,
+    };
+    fill(&program, &sizes, &slots, arguments, &mut arrays)?;
+    let values = evaluate(&program, &sizes, gradient.as_ref(), &arrays, arguments, source)?;
+    let wanted = values.into_iter().filter(|(name, _)| !left_out.contains(name)).collect();
+    deliver(wanted, arguments)
+}
+
+/// Tells the sizes that were chosen.
+pub fn tell_sizes(program: &Program, sizes: &[Int], quiet: bool) {
+    let free = program.params.iter().zip(sizes).filter(|(param, _)| param.kind == ParamKind::Free);
+    let sizes: Vec<String> = free.map(|(param, size)| format!("{} = {size}", param.name)).collect();
+    if !sizes.is_empty() {
+        note(quiet, &format!("sizes: {}", sizes.join(", ")));
+    }
+}
+
+/// The results that `--of` leaves out.
+fn left_out(program: &Program, arguments: &EvalArguments, source: &Source) -> Result<Vec<String>, Failure> {
+    if !arguments.grad && !arguments.selection.wrt.is_empty() {
+        return Err(Failure::Usage("'--wrt' restricts derivatives; add '--grad'".into()));
+    }
+    let Some(of) = arguments.selection.of() else { return Ok(Vec::new()) };
+    let all: Vec<String> = program.outputs.iter().map(|&id| program[id].name.clone()).collect();
+    if let Some(name) = of.iter().find(|name| !all.contains(name)) {
+        let error = Diagnostic::error("unknown-name", format!("the program has no result '{name}'"));
+        return Err(source.refuse(vec![error.hint(format!("there is {}", all.join(", ")))]));
+    }
+    Ok(all.into_iter().filter(|name| !of.contains(name)).collect())
+}
+
+/// Something that takes an array: an argument, or the upstream derivative of a result, which has the result's shape.
+struct Slot {
+    name: String,
+    tensor: TensorId,
+    upstream: bool,
+}
+
+fn slots(program: &Program, gradient: Option<&Gradient>) -> Vec<Slot> {
+    let arguments = program.inputs().map(|tensor| Slot { name: program[tensor].name.clone(), tensor, upstream: false });
+    let upstream = gradient.iter().flat_map(|gradient| &gradient.upstream);
+    let upstream = upstream.map(|(tensor, name)| Slot { name: name.clone(), tensor: *tensor, upstream: true });
+    arguments.chain(upstream).collect()
+}
+
+/// The arrays of the command line; a later one replaces an earlier one of the same name.
+fn read(arguments: &EvalArguments, slots: &[Slot]) -> Result<HashMap<String, Array>, Failure> {
+    let known = |name: &str| slots.iter().any(|slot| slot.name == name);
+    let unreadable = |error: files::FileError| Failure::Message(error.to_string());
+    let mut arrays = HashMap::new();
+    for input in &arguments.inputs {
+        match input {
+            Input::One(name, _) | Input::Number(name, _) if !known(name) => return Err(unknown(name, slots)),
+            Input::One(name, path) => {
+                arrays.insert(name.clone(), files::read_npy(path).map_err(unreadable)?);
+            }
+            Input::Number(name, value) => {
+                arrays.insert(name.clone(), Array::scalar(*value));
+            }
+            Input::Many(path) => arrays.extend(files::read_npz(path, known).map_err(unreadable)?),
+        }
+    }
+    Ok(arrays)
+}
+
+fn unknown(name: &str, slots: &[Slot]) -> Failure {
+    let names: Vec<&str> = slots.iter().map(|slot| &*slot.name).collect();
+    let known = if names.is_empty() { "it has none".into() } else { format!("there is {}", names.join(", ")) };
+    Failure::Message(format!("the program has no input '{name}'\nhelp: {known}"))
+}
+
+fn shapes(slots: &[Slot], arrays: &HashMap<String, Array>) -> Vec<(TensorId, Vec<usize>)> {
+    slots.iter().filter_map(|slot| Some((slot.tensor, arrays.get(&slot.name)?.shape.clone()))).collect()
+}
+
+/// Adds what was not given: random numbers if asked for, and 1 for the upstream derivative of a scalar.
+fn fill(
+    program: &Program,
+    sizes: &[Int],
+    slots: &[Slot],
+    arguments: &EvalArguments,
+    arrays: &mut HashMap<String, Array>,
+) -> Result<(), Failure> {
+    let mut missing = Vec::new();
+    for slot in slots {
+        if arrays.contains_key(&slot.name) {
+            continue;
+        }
+        let array = match arguments.random {
+            _ if slot.upstream && program[slot.tensor].rank == 0 => Array::scalar(1.0),
+            Some(seed) => shape(program, sizes, slot.tensor)
+                .and_then(|shape| random::array(seed, &slot.name, shape))
+                .ok_or_else(|| Failure::Message(format!("'{}' does not fit into memory", slot.name)))?,
+            None => {
+                missing.push(slot);
+                continue;
+            }
+        };
+        arrays.insert(slot.name.clone(), array);
+    }
+    let Some(first) = missing.first() else { return Ok(()) };
+    let names: Vec<String> = missing.iter().map(|slot| format!("'{}'", slot.name)).collect();
+    let what = if missing.len() == 1 { "is" } else { "are" };
+    let role = match first.upstream {
+        true => format!(" (the upstream derivative of '{}')", program[first.tensor].name),
+        false => String::new(),
+    };
+    let value = if program[first.tensor].rank == 0 { "NUMBER" } else { "FILE.npy" };
+    let help = format!("give it with --input {}={value}, or fill what is not given with --random SEED", first.name);
+    Err(Failure::Message(format!("{} {what} not given{role}\nhelp: {help}", names.join(", "))))
+}
+
+fn evaluate(
+    program: &Program,
+    sizes: &[Int],
+    gradient: Option<&Gradient>,
+    arrays: &HashMap<String, Array>,
+    arguments: &EvalArguments,
+    source: &Source,
+) -> Result<Vec<(String, Array)>, Failure> {
+    let dtype = dtype(arguments.dtype);
+    let run = |program: &Program, sizes: &[Int]| match arguments.backend {
+        Backend::Auto | Backend::Interp => {
+            interp(program, sizes, arrays, dtype).map_err(|error| source.refuse(vec![error]))
+        }
+    };
+    let mut values = run(program, sizes)?.results;
+    if let Some(gradient) = gradient {
+        let sizes = gradient.sizes(program, sizes).map_err(|errors| source.refuse(errors))?;
+        values.extend(run(&gradient.derivative, &sizes)?.results);
+    }
+    Ok(values)
+}
+
+fn dtype(precision: Precision) -> Dtype {
+    match precision {
+        Precision::F64 => Dtype::F64,
+        Precision::F32 => Dtype::F32,
+    }
+}
+
+fn deliver(values: Vec<(String, Array)>, arguments: &EvalArguments) -> Result<(), Failure> {
+    let Some(path) = &arguments.output else {
+        return print(values.iter().map(|(name, array)| show(name, array)).collect::<String>().as_bytes());
+    };
+    let named: Vec<(&str, &Array)> = values.iter().map(|(name, array)| (&**name, array)).collect();
+    files::write_npz(path, &named, dtype(arguments.dtype)).map_err(|error| Failure::Message(error.to_string()))?;
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    note(arguments.program.quiet, &format!("wrote {} to {}", names.join(", "), path.display()));
+    Ok(())
 }

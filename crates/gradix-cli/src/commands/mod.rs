@@ -38,6 +38,13 @@ fn print(text: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Tells something besides the data, on standard error.
+fn note(quiet: bool, text: &str) {
+    if !quiet {
+        eprintln!("{text}");
+    }
+}
+
 fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "gradix", &mut script);

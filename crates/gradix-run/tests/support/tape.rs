@@ -26,6 +26,8 @@ pub struct Tape {
     parents: Vec<(u32, f64)>,
     /// Whether some number is so large, or some comparison so close, that rounding decides.
     pub delicate: bool,
+    /// Whether some number or partial derivative is not finite.
+    pub infinite: bool,
 }
 
 /// A derivative, and the sum of the magnitudes of its terms.
@@ -42,9 +44,12 @@ impl Tape {
 
     fn node(&mut self, number: f64, parents: &[(Value, f64)]) -> Value {
         let known = parents.iter().filter_map(|(value, partial)| Some((value.node?, *partial)));
+        let start = self.parents.len();
         self.parents.extend(known);
-        self.delicate |= number.is_finite() && number.abs() > 1e8;
-        self.delicate |= parents.iter().any(|(_, partial)| partial.is_finite() && partial.abs() > 1e8);
+        for &value in self.parents[start..].iter().map(|(_, partial)| partial).chain([&number]) {
+            self.infinite |= !value.is_finite();
+            self.delicate |= value.is_finite() && value.abs() > 1e8;
+        }
         self.ends.push(self.parents.len());
         Value { number, node: Some(self.ends.len() as u32 - 1) }
     }
