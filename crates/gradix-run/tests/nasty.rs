@@ -149,9 +149,7 @@ fn products_are_derived_exactly_in_the_presence_of_zeros() {
     let first = derivative(text);
     let second = derive(&first, &Options::default()).unwrap();
     for x in [[2.0, 3.0, 5.0, 7.0], [2.0, 0.0, 5.0, 7.0], [0.0, 3.0, 0.0, 7.0], [0.0, 0.0, 0.0, 7.0], [0.0; 4]] {
-        let without = |skipped: &[usize]| {
-            (0..4).filter(|i| !skipped.contains(i)).map(|i| x[i]).product::<f64>()
-        };
+        let without = |skipped: &[usize]| (0..4).filter(|i| !skipped.contains(i)).map(|i| x[i]).product::<f64>();
         let x_array = Array::new(vec![4], x.to_vec());
         let data = [("x", x_array.clone()), ("df", Array::scalar(1.5))];
         assert_close(&evaluate(text, &[("N", 4)], &data)[0].1, &[without(&[])]);
@@ -161,8 +159,7 @@ fn products_are_derived_exactly_in_the_presence_of_zeros() {
             let mut seed = vec![0.0; 4];
             seed[row] = 1.0;
             let data = [data[0].clone(), data[1].clone(), ("ddx", Array::new(vec![4], seed))];
-            let hessian: Vec<f64> =
-                (0..4).map(|i| if i == row { 0.0 } else { 1.5 * without(&[i, row]) }).collect();
+            let hessian: Vec<f64> = (0..4).map(|i| if i == row { 0.0 } else { 1.5 * without(&[i, row]) }).collect();
             let found = run(&second, &[("N", 4)], &data);
             assert_close(&found[0].1, &hessian);
             assert_close(&found[1].1, &[without(&[row])]);

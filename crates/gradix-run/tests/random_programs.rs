@@ -1,7 +1,7 @@
 //! Random programs, each held to everything that must be true of any program.
 //!
 //! `GRADIX_SEED` sets the first seed and `GRADIX_COUNT` how many programs there are. A failure shows its seed, the
-//! program made as small as was easy, and its derivative.
+//! program made as small as was easy, and its derivative; `GRADIX_SHOWN` programs of every kind of failure.
 
 mod random;
 mod support;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use support::scope::OUT_OF_REACH;
 use support::check::{Failure, Plan, Verdict, check};
+use support::scope::OUT_OF_REACH;
 
 #[test]
 fn random_programs_keep_every_promise() {
@@ -121,7 +121,7 @@ impl Tally {
         for (kind, mut programs) in kinds {
             programs.sort_by_key(|(seed, text)| (text.len(), *seed));
             report += &format!("\n\n######## {kind}: {} programs", programs.len());
-            for (seed, text) in programs.into_iter().take(setting("GRADIX_SHOWN", 3) as usize) {
+            for (seed, text) in programs.into_iter().take(setting("GRADIX_SHOWN", 1) as usize) {
                 report += &smallest(kind, seed, text);
             }
         }
@@ -135,7 +135,7 @@ fn smallest(kind: &str, seed: u64, text: &str) -> String {
         failures.into_iter().find(|failure| failure.kind == kind)
     };
     let ast = gradix::syntax::parse(text).expect("parsed before");
-    let small = shrink(&ast, 1500, &|text| failure(text).is_some());
+    let small = shrink(&ast, 500, &|text| failure(text).is_some());
     let Some(failure) = failure(&small) else { return format!("\n---- seed {seed} fails no more:\n{small}") };
     format!("\n---- seed {seed}:\n{small}\n# {}\n\n{}", failure.detail, failure.derivative)
 }

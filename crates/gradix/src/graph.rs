@@ -10,9 +10,10 @@
 //!                   dx ──→ * ──→ dy, *…, cos ──→ x     red
 //! ```
 
+use crate::explain::range;
 use crate::print;
 use crate::program::{
-    Affine, BinaryOp, Comparison, Cond, CondId, Definition, Expr, ExprId, Program, Range, TensorId, TensorKind,
+    BinaryOp, Comparison, Cond, CondId, Definition, Expr, ExprId, Program, TensorId, TensorKind,
 };
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -114,7 +115,8 @@ impl Graph {
         }
         let body = done[&definition.body];
         let Some(op) = definition.reduction else { return body };
-        let reduced = (definition.rank..names.len()).map(|p| binder(program, &borrowed, p, &definition.indices[p].range));
+        let binder = |p: usize| format!("{} in {}", names[p], range(program, &borrowed, &definition.indices[p].range));
+        let reduced = (definition.rank..names.len()).map(binder);
         let conditions = definition.conditions.iter().map(|c| print::constraint(program, &borrowed, c));
         let label = format!("{}[{}]", op.name(), reduced.chain(conditions).collect::<Vec<_>>().join(", "));
         self.shared(label, Shape::Operation, part, vec![body])
@@ -203,18 +205,6 @@ fn tensor_label(program: &Program, id: TensorId) -> String {
 
 fn element_label(name: &str, subscripts: &[String]) -> String {
     if subscripts.is_empty() { name.to_string() } else { format!("{name}[{}]", subscripts.join(", ")) }
-}
-
-fn binder(program: &Program, names: &[&str], position: usize, range: &Range) -> String {
-    let one = |bound: &Affine| print::affine(program, names, bound);
-    let several = |bounds: &[Affine]| bounds.iter().map(one).collect::<Vec<_>>().join(", ");
-    let low = if let [low] = &*range.low { one(low) } else { format!("max({})", several(&range.low)) };
-    let high = match &*range.high {
-        [high] if high.as_index().is_none() => format!("..{}", one(&high.shift(1))),
-        [high] => format!("..={}", one(high)),
-        highs => format!("..=min({})", several(highs)),
-    };
-    format!("{} in {low}{high}", names[position])
 }
 
 fn infix(op: BinaryOp) -> &'static str {

@@ -14,8 +14,14 @@ use crate::program::{
 use crate::{build, guard, nested, sizes, system};
 use std::collections::{HashMap, HashSet};
 
-/// Settles every definition. Those in `generated` are the compiler's own and may be put into their readers.
-pub fn settle(program: &mut Program, generated: &HashSet<TensorId>, taken: &mut HashSet<String>) -> Result<(), Diagnostic> {
+/// Settles every definition, and says whether anything changed. Those in `generated` are the compiler's own
+/// and may be put into their readers.
+pub fn settle(
+    program: &mut Program,
+    generated: &HashSet<TensorId>,
+    taken: &mut HashSet<String>,
+) -> Result<bool, Diagnostic> {
+    let mut changed = false;
     loop {
         drop_unread(program);
         let readers = readers(program);
@@ -26,8 +32,9 @@ pub fn settle(program: &mut Program, generated: &HashSet<TensorId>, taken: &mut 
             decide(program, definition, reads, generated, &mut plan);
         }
         if plan.inlined.is_empty() && plan.named.is_empty() {
-            return Ok(());
+            return Ok(changed);
         }
+        changed = true;
         for tensor in std::mem::take(&mut plan.named) {
             let shift = give_name(program, tensor, taken)?;
             if shift.iter().any(|s| s.as_constant().is_none_or(|c| *c != gradix_int::Int::ZERO)) {
@@ -431,12 +438,22 @@ fn prune_params(program: &mut Program) {
             parts.iter().for_each(&mut see);
         }
     }
-    let mentions_unused = |c: &Constraint| {
-        let mut found = false;
-        c.affine.visit_atoms(&mut |a| found |= matches!(a, Atom::Param(ParamId(p)) if !used[*p as usize]));
-        found
-    };
-    program.facts.retain(|f| !mentions_unused(f));
+    // What remains is what the facts say about the sizes that remain.
+    let is_unused = |atom: &Atom| matches!(atom, Atom::Param(ParamId(p)) if !used[*p as usize]);
+    let mut touched = false;
+    program.facts.iter().for_each(|f| f.affine.visit_atoms(&mut |a| touched |= is_unused(a)));
+    if touched {
+        let plain = |f: &&Constraint| {
+            let mut fine = true;
+            f.affine.visit_atoms(&mut |a| fine &= !is_unused(a));
+            fine
+        };
+        let kept: Vec<Constraint> = program.facts.iter().filter(plain).cloned().collect();
+        let projected = system::project(&program.facts, &is_unused).unwrap_or_default();
+        let implied = system::prune(projected, &kept).unwrap_or_default();
+        program.facts = [kept, implied].concat();
+        program.facts.sort();
+    }
     let mut new = Vec::new();
     let mut count = 0;
     for &used in &used {

@@ -33,46 +33,52 @@ pub fn simplify(program: &Program) -> Result<Program, Diagnostic> {
 /// be put into their readers; with `prune`, inputs and sizes that nothing mentions are dropped.
 pub fn run(
     program: &mut Program,
-    mut generated: HashSet<TensorId>,
+    generated: HashSet<TensorId>,
     taken: &mut HashSet<String>,
     prune: bool,
 ) -> Result<(), Diagnostic> {
+    let mut known = Decisions::default();
     for _ in 0..MAX_ROUNDS {
-        let before = program.clone();
         settle::drop_unread(program);
-        simplify_bodies(program);
-        share_equal(program, &generated);
-        settle::settle(program, &generated, taken)?;
-        factor_sums(program)?;
-        settle::settle(program, &generated, taken)?;
-        let (tensors, _) = settle::tidy(program, prune);
-        generated = generated.iter().filter_map(|t| tensors.get(t).copied()).collect();
-        if *program == before {
+        let mut changed = simplify_bodies(program, &mut known);
+        changed |= share_equal(program, &generated);
+        changed |= settle::settle(program, &generated, taken)?;
+        changed |= factor_sums(program)?;
+        if !changed {
             break;
         }
     }
+    settle::tidy(program, prune);
     Ok(())
 }
 
 /// More rounds than any program is known to need.
-const MAX_ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 10;
 
-/// Simplifies every body: local rules, and conditions that the domain decides.
-fn simplify_bodies(program: &mut Program) {
+/// What is known about constraints, by the domain they are asked about.
+type Decisions = HashMap<Vec<Constraint>, HashMap<Constraint, Option<bool>>>;
+
+/// Simplifies every body: local rules, and conditions that the domain decides. Says whether one changed.
+fn simplify_bodies(program: &mut Program, decisions: &mut Decisions) -> bool {
     let context = program.size_context();
-    for number in 0..program.definitions.len() {
-        let definition = &program.definitions[number];
+    let mut changed = false;
+    for definition in &mut program.definitions {
         let mut domain: Vec<Constraint> = definition.domain();
         domain.extend(context.iter().cloned());
-        let mut rules = Simplify { domain, known: HashMap::new() };
-        let body = definition.body;
-        program.definitions[number].body = Rewriter::default().rewrite(&mut program.exprs, body, &mut rules);
+        let known = decisions.remove(&domain).unwrap_or_default();
+        let mut rules = Simplify { domain, known };
+        let body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
+        changed |= body != definition.body;
+        definition.body = body;
+        decisions.insert(rules.domain, rules.known);
     }
+    changed
 }
 
 /// `sum[k] a * b[k]` becomes `a * sum[k] b[k]`. What was a sum is then pointwise, and reads a new nested one.
-fn factor_sums(program: &mut Program) -> Result<(), Diagnostic> {
+fn factor_sums(program: &mut Program) -> Result<bool, Diagnostic> {
     let context = program.size_context();
+    let mut changed = false;
     for definition in std::mem::take(&mut program.definitions) {
         let exprs = &mut program.exprs;
         let (rank, count) = (definition.rank, definition.indices.len());
@@ -91,8 +97,9 @@ fn factor_sums(program: &mut Program) -> Result<(), Diagnostic> {
         let body = build::multiply(&mut program.exprs, outside, sum);
         let outputs = definition.indices[..rank].to_vec();
         nested::define(program, definition.tensor, outputs, definition.assumptions, body);
+        changed = true;
     }
-    Ok(())
+    Ok(changed)
 }
 
 /// What a definition computes, whatever it is called.
@@ -100,7 +107,7 @@ type Content = (Vec<Range>, usize, Option<ReduceOp>, Vec<Constraint>, Vec<Constr
 
 /// Reads the first of several equal definitions instead of the later ones. Only nested ones and those in
 /// `generated` are given up; what is no longer read is left for [`crate::settle`] to drop.
-fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) {
+fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) -> bool {
     let mut first: HashMap<Content, TensorId> = HashMap::new();
     let mut replaced: HashMap<TensorId, TensorId> = HashMap::new();
     let mut rewriter = Rewriter::default();
@@ -121,6 +128,7 @@ fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) {
             }
         }
     }
+    !replaced.is_empty()
 }
 
 struct Replace<'a>(&'a HashMap<TensorId, TensorId>);

@@ -253,8 +253,30 @@ impl Generator {
 
     fn unary(&mut self, a: &str) -> String {
         let functions = [
-            "sin", "cos", "tanh", "sigmoid", "softplus", "atan", "erf", "relu", "abs", "asinh", "exp(-", "sqrt(1 + ", "log(1.5 + ",
-            "^2", "^3", "-", "sign", "floor", "expm1(tanh", "log1p(", "cbrt(2 + ", "erfc", "round", "^-1",
+            "sin",
+            "cos",
+            "tanh",
+            "sigmoid",
+            "softplus",
+            "atan",
+            "erf",
+            "relu",
+            "abs",
+            "asinh",
+            "exp(-",
+            "sqrt(1 + ",
+            "log(1.5 + ",
+            "^2",
+            "^3",
+            "-",
+            "sign",
+            "floor",
+            "expm1(tanh",
+            "log1p(",
+            "cbrt(2 + ",
+            "erfc",
+            "round",
+            "^-1",
         ];
         match *self.noise.pick(&functions) {
             "exp(-" => format!("exp(-({a})^2)"),
@@ -341,7 +363,7 @@ impl Generator {
 
     /// A subscript from 0 on, and its largest value.
     fn growing(&mut self, scope: &[Index], same: Option<Affine>) -> (String, Affine) {
-        let (subscript, largest) = self.from_zero(scope, same.clone());
+        let (subscript, largest) = self.shifted_to_zero(scope, same.clone());
         let inferred = visible(scope).iter().any(|index| index.inferred && subscript.terms.contains_key(&index.name));
         if same.is_some() || inferred {
             return (subscript.to_string(), largest);
@@ -353,16 +375,16 @@ impl Generator {
                 (format!("({subscript}) % {modulus}"), Affine::number(modulus - 1))
             }
             2 => {
-                let (other, _) = self.from_zero(scope, None);
+                let (other, _) = self.shifted_to_zero(scope, None);
                 (format!("min({subscript}, {other})"), largest)
             }
             3 => {
-                let (other, more) = self.from_zero(scope, None);
+                let (other, more) = self.shifted_to_zero(scope, None);
                 (format!("max({subscript}, {other})"), largest.plus(1, &more).shift(1))
             }
             4 => {
                 let modulus = self.noise.between(2, 3);
-                let (other, more) = self.from_zero(scope, None);
+                let (other, more) = self.shifted_to_zero(scope, None);
                 (format!("({subscript}) // {modulus} + {other}"), largest.plus(1, &more).shift(1))
             }
             5 => {
@@ -382,7 +404,7 @@ impl Generator {
     }
 
     /// An affine subscript shifted to start at 0, and its largest value.
-    fn from_zero(&mut self, scope: &[Index], same: Option<Affine>) -> (Affine, Affine) {
+    fn shifted_to_zero(&mut self, scope: &[Index], same: Option<Affine>) -> (Affine, Affine) {
         let mut mixture = same.unwrap_or_else(|| self.mixture(scope, 3));
         let bare = visible(scope).iter().any(|index| index.inferred && mixture == Affine::name(&index.name));
         if bare {
@@ -396,7 +418,8 @@ impl Generator {
     /// A subscript for a dimension of this extent; the flag tells that it needs a guard (true) or `pad` (false).
     fn settled(&mut self, scope: &[Index], extent: &Affine, same: Option<Affine>) -> (String, Option<bool>) {
         let agreeing = visible(scope).into_iter().filter(|i| !i.inferred || i.high.shift(1) == *extent);
-        let agreeing: Vec<Index> = agreeing.filter(|index| self.fits(&Affine::name(&index.name), scope, extent)).collect();
+        let agreeing: Vec<Index> =
+            agreeing.filter(|index| self.fits(&Affine::name(&index.name), scope, extent)).collect();
         if !agreeing.is_empty() && self.noise.percent(50) {
             return (self.noise.pick(&agreeing).name.clone(), None);
         }
@@ -449,7 +472,7 @@ impl Generator {
     }
 
     fn choice(&mut self, depth: usize, scope: &[Index]) -> String {
-        let condition = self.condition(depth, scope);
+        let condition = self.condition(scope);
         let (then, otherwise) = (self.value(depth, scope), self.value(depth.min(1), scope));
         match self.noise.percent(20) {
             true => format!("(if {condition} then {then} else 0)"),
@@ -457,16 +480,16 @@ impl Generator {
         }
     }
 
-    fn condition(&mut self, depth: usize, scope: &[Index]) -> String {
+    fn condition(&mut self, scope: &[Index]) -> String {
         match self.noise.below(10) {
             0..=4 => self.index_condition(scope),
             5..=7 => self.value_condition(scope),
             8 => {
                 let op = *self.noise.pick(&["and", "or"]);
-                let (a, b) = (self.condition(depth, scope), self.value_condition(scope));
+                let (a, b) = (self.condition(scope), self.value_condition(scope));
                 format!("({a}) {op} {b}")
             }
-            _ => format!("not ({})", self.condition(depth, scope)),
+            _ => format!("not ({})", self.condition(scope)),
         }
     }
 
@@ -540,17 +563,11 @@ impl Generator {
         let (low, high, text) = match self.noise.below(16) {
             0 | 1 if from_zero => (Affine::number(0), outer.high, format!("0..={i}")),
             2 => (outer.low, index.high, format!("{i}..{extent}")),
-            3 if from_zero => {
-                (Affine::number(0), outer.high, format!("max(0, {i} - 2)..=min({i}, {})", index.high))
-            }
+            3 if from_zero => (Affine::number(0), outer.high, format!("max(0, {i} - 2)..=min({i}, {})", index.high)),
             4 => (outer.low.shift(-1), outer.high.shift(1), format!("{i} - 1..={i} + 1")),
             5 if from_zero => (Affine::number(0), outer.high, format!("0..={i} // 2")),
             6 => (Affine::number(0), index.high, format!("{i} % 2..{extent}")),
-            7 => (
-                outer.low.plus(1, &outer.low),
-                outer.high.plus(1, &outer.high).shift(1),
-                format!("2*{i}..2*{i} + 2"),
-            ),
+            7 => (outer.low.plus(1, &outer.low), outer.high.plus(1, &outer.high).shift(1), format!("2*{i}..2*{i} + 2")),
             8 if from_zero => (Affine::number(0), outer.high, format!("0..{i}")),
             9 if from_zero => (Affine::number(0), index.high, format!("{i} // 2..{extent}")),
             _ => return self.plain_range(index),

@@ -32,9 +32,24 @@ fn candidates(ast: &Ast) -> Vec<Ast> {
         for item in 0..8 {
             let mut smaller = ast.clone();
             let removed = match &mut smaller.statements[number].kind {
-                StatementKind::Param(list) => list.len() > 1 && item < list.len() && { list.remove(item); true },
-                StatementKind::Input(list) => list.len() > 1 && item < list.len() && { list.remove(item); true },
-                StatementKind::Output(list) => list.len() > 1 && item < list.len() && { list.remove(item); true },
+                StatementKind::Param(list) => {
+                    list.len() > 1 && item < list.len() && {
+                        list.remove(item);
+                        true
+                    }
+                }
+                StatementKind::Input(list) => {
+                    list.len() > 1 && item < list.len() && {
+                        list.remove(item);
+                        true
+                    }
+                }
+                StatementKind::Output(list) => {
+                    list.len() > 1 && item < list.len() && {
+                        list.remove(item);
+                        true
+                    }
+                }
                 StatementKind::Definition(_) => false,
             };
             if removed {
@@ -111,7 +126,9 @@ fn part_mut(expr: &mut Expr, position: usize) -> Option<&mut Expr> {
             let mut parts: Vec<&mut Expr> = vec![body];
             for item in items {
                 match item {
-                    ReduceItem::Binder(binder) => parts.extend(binder.range.iter_mut().flat_map(|r| [&mut r.low, &mut r.high])),
+                    ReduceItem::Binder(binder) => {
+                        parts.extend(binder.range.iter_mut().flat_map(|r| [&mut r.low, &mut r.high]))
+                    }
                     ReduceItem::Condition(condition) => parts.push(condition),
                 }
             }

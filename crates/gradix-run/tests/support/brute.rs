@@ -99,9 +99,9 @@ impl Brute {
             }
             ExprKind::Call { function, arguments } => {
                 let values: Vec<Value> = arguments.iter().map(|a| self.value(a, point)).collect();
-                match values.as_slice() {
-                    &[a] => self.tape.unary(&function.text, a),
-                    &[a, b] => self.tape.binary(&function.text, a, b),
+                match *values.as_slice() {
+                    [a] => self.tape.unary(&function.text, a),
+                    [a, b] => self.tape.binary(&function.text, a, b),
                     _ => panic!("'{}' of {} values", function.text, values.len()),
                 }
             }

@@ -118,7 +118,8 @@ impl Findings {
 fn well_formed(what: &str, program: &Program) -> Outcome {
     program::verify(program).map_err(|e| failure("verify", format!("{what}: {e}")))?;
     let text = print::print(program).map_err(|e| failure("print", format!("{what}: {e}")))?;
-    let ast = syntax::parse(&text).map_err(|e| failure("printed text parses", format!("{what}: {}\n{text}", listed(&e))))?;
+    let ast =
+        syntax::parse(&text).map_err(|e| failure("printed text parses", format!("{what}: {}\n{text}", listed(&e))))?;
     let again =
         resolve(&ast, &[]).map_err(|e| failure("printed text resolves", format!("{what}: {}\n{text}", listed(&e))))?;
     let second = print::print(&again.program).map_err(|e| failure("print", format!("{what}: {e}")))?;
@@ -153,7 +154,8 @@ fn simplified(what: &str, program: &Program) -> Outcome<Program> {
 }
 
 fn derived(program: &Program, mode: Mode) -> Outcome<Program> {
-    derive(program, &Options { mode, ..Options::default() }).map_err(|e| failure("derive", format!("{mode:?}: {}", listed(&e))))
+    derive(program, &Options { mode, ..Options::default() })
+        .map_err(|e| failure("derive", format!("{mode:?}: {}", listed(&e))))
 }
 
 /// A program and what was made of it.
@@ -358,7 +360,9 @@ impl Subject<'_> {
         let expected = brute(ast, &run.sizes, &data);
         let seed = |name: &String| {
             let mut seed = expected.array(name);
-            let noise = |(place, value): (usize, &mut f64)| *value = noise::value(plan.seed, false, &format!("{name}''"), place);
+            let noise = |(place, value): (usize, &mut f64)| {
+                *value = noise::value(plan.seed, false, &format!("{name}''"), place)
+            };
             seed.data.iter_mut().enumerate().for_each(noise);
             (name.clone(), seed)
         };
@@ -371,7 +375,10 @@ impl Subject<'_> {
             return Ok(());
         }
         for ((name, found), slopes) in evaluate(second, run, &data)?.iter().zip(&slopes) {
-            let shown = |f: Failure| Failure { detail: format!("{}\nsecond derivative:\n{}", f.detail, print::print(second).unwrap_or_default()), ..f };
+            let shown = |f: Failure| Failure {
+                detail: format!("{}\nsecond derivative:\n{}", f.detail, print::print(second).unwrap_or_default()),
+                ..f
+            };
             same_slopes("second derivative", run, name, found, slopes).map_err(shown)?;
         }
         Ok(())
