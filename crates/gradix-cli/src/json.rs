@@ -33,15 +33,16 @@ use std::collections::{HashMap, HashSet};
 use gradix::Int;
 use gradix::print;
 use gradix::program::{
-    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program,
-    Relation, TensorKind, UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind,
+    Program, Relation, TensorKind, UnaryOp,
 };
 use serde_json::{Map, Value, json};
 
 /// The program as indented JSON, ended by a newline.
 pub fn json(program: &Program) -> String {
     let sizes = Scope { program, names: Vec::new() };
-    let inputs = program.inputs().map(|id| json!({ "name": program[id].name, "extents": sizes.affines(&program[id].extents) }));
+    let inputs =
+        program.inputs().map(|id| json!({ "name": program[id].name, "extents": sizes.affines(&program[id].extents) }));
     let value = json!({
         "format": "gradix-program",
         "version": 1,
@@ -151,9 +152,8 @@ impl Scope<'_> {
                 Atom::Param(ParamId(param)) => {
                     terms.insert(self.program.params[*param as usize].name.clone(), integer(factor));
                 }
-                Atom::Floor(inner, divisor) => floors.push(
-                    json!({ "factor": integer(factor), "of": self.affine(inner), "divisor": integer(divisor) }),
-                ),
+                Atom::Floor(inner, divisor) => floors
+                    .push(json!({ "factor": integer(factor), "of": self.affine(inner), "divisor": integer(divisor) })),
             }
         }
         let text = print::affine(self.program, &self.borrowed(), affine);

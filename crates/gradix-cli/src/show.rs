@@ -74,7 +74,8 @@ fn parts(value: f64, scientific: bool) -> (String, String) {
     let text = if scientific { format!("{value:.8e}") } else { format!("{value:.8}") };
     let (mantissa, exponent) = text.split_once('e').map_or((text.as_str(), None), |(m, e)| (m, Some(e)));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let exponent = exponent.and_then(|digits| digits.parse::<i32>().ok()).map_or(String::new(), |e| format!("e{e:+03}"));
+    let exponent =
+        exponent.and_then(|digits| digits.parse::<i32>().ok()).map_or(String::new(), |e| format!("e{e:+03}"));
     (whole.into(), format!(".{}{exponent}", fraction.trim_end_matches('0')))
 }
 

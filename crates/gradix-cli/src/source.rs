@@ -35,7 +35,8 @@ impl Source {
 
     /// The program, at the sizes that are fixed on the command line.
     pub fn resolve(&self, selection: &SelectionArguments) -> Result<Resolved, Failure> {
-        let fixed: Vec<(String, Int)> = selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
+        let fixed: Vec<(String, Int)> =
+            selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
         let ast = syntax::parse(&self.text).map_err(|errors| self.refuse(errors))?;
         gradix::resolve(&ast, &fixed).map_err(|errors| self.refuse(errors))
     }

@@ -198,10 +198,15 @@ impl<'a> Subject<'a> {
         for interval in INTERVALS {
             let inputs = drawn.iter().map(|(name, array)| (name.clone(), moved(array, interval))).collect();
             let results = interp(program, sizes, &inputs, Dtype::F64)?.results;
-            let base: Vec<(Array, Option<Array>)> = program.outputs.iter().zip(results).map(|(id, (_, array))| {
-                let upstream = gradient.upstream.iter().find(|(result, _)| result == id);
-                (array, upstream.map(|(_, name)| weights[name].clone()))
-            }).collect();
+            let base: Vec<(Array, Option<Array>)> = program
+                .outputs
+                .iter()
+                .zip(results)
+                .map(|(id, (_, array))| {
+                    let upstream = gradient.upstream.iter().find(|(result, _)| result == id);
+                    (array, upstream.map(|(_, name)| weights[name].clone()))
+                })
+                .collect();
             let parts = base.iter().filter_map(|(f, df)| Some(f.data.iter().zip(&df.as_ref()?.data)));
             let magnitude = parts.flatten().map(|(f, df)| (f * df).abs()).sum::<f64>();
             let weights = weights.clone();

@@ -29,7 +29,8 @@ impl Gradient {
         let wrt = chosen(program, wrt, program.inputs().collect());
         let of = chosen(program, of, program.outputs.clone());
         let mut taken = taken(program);
-        let upstream = of.into_iter().map(|f| (f, print::fresh(&format!("d{}", program[f].name), &mut taken))).collect();
+        let upstream =
+            of.into_iter().map(|f| (f, print::fresh(&format!("d{}", program[f].name), &mut taken))).collect();
         Ok(Gradient { derivative, upstream, wrt })
     }
 

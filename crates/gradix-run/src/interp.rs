@@ -6,12 +6,12 @@
 
 use crate::array::Array;
 use crate::files::Dtype;
+use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{
     Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, Program, Range, Relation, TensorId,
     TensorKind,
 };
-use gradix::Int;
 use std::collections::HashMap;
 
 /// The most elements that one run may hold.
@@ -187,7 +187,9 @@ impl<'a> Machine<'a> {
 
     fn linear(&self, affine: &Affine) -> Result<Linear, Diagnostic> {
         let number = |value: &Int| {
-            i64::try_from(value).map(i128::from).map_err(|_| failed("a number in an index expression is too large".into()))
+            i64::try_from(value)
+                .map(i128::from)
+                .map_err(|_| failed("a number in an index expression is too large".into()))
         };
         let mut linear = Linear { terms: Vec::new(), floors: Vec::new(), constant: number(affine.offset())? };
         for (atom, factor) in affine.terms() {

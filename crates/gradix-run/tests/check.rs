@@ -41,7 +41,8 @@ fn right_derivatives_pass() {
 
 #[test]
 fn a_wrong_factor_fails_and_the_element_is_named() {
-    let report = wrong("input x[N]\nf = sum[i] x[i]^3", "input x[N], df\ndx[i] = 2.9 * df * x[i]^2", Settings::default());
+    let report =
+        wrong("input x[N]\nf = sum[i] x[i]^3", "input x[N], df\ndx[i] = 2.9 * df * x[i]^2", Settings::default());
     let comparison = &report.comparisons[0];
     assert!(!comparison.passed && comparison.error > 0.01, "{comparison:?}");
     let worst = comparison.worst.as_ref().unwrap();

@@ -15,7 +15,8 @@ fn main() {
 fn examples() {
     println!("{:<24} {:>10} {:>10} {:>10} {:>10}", "example", "parse", "resolve", "derive", "all");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let mut files: Vec<_> = std::fs::read_dir(folder).expect("the examples").map(|f| f.expect("a file").path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("the examples").map(|f| f.expect("a file").path()).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "gx"));
     files.sort();
     let mut worst = Duration::ZERO;
@@ -57,7 +58,8 @@ fn chains() {
 
 fn garbage() {
     println!("{:<24} {:>10}", "5 MB that is refused", "time");
-    let noise: String = (0..5_000_000u32).map(|i| char::from(32 + (i.wrapping_mul(2_654_435_761) >> 25) as u8 % 95)).collect();
+    let noise: String =
+        (0..5_000_000u32).map(|i| char::from(32 + (i.wrapping_mul(2_654_435_761) >> 25) as u8 % 95)).collect();
     let inputs = [
         ("noise", noise),
         ("open brackets", "x[".repeat(2_500_000)),

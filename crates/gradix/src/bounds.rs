@@ -116,7 +116,13 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
     open
 }
 
-fn runs_over_extent(program: &Program, definition: &Definition, tensor: TensorId, dimension: usize, subscript: &Affine) -> bool {
+fn runs_over_extent(
+    program: &Program,
+    definition: &Definition,
+    tensor: TensorId,
+    dimension: usize,
+    subscript: &Affine,
+) -> bool {
     let Some(position) = subscript.as_index() else { return false };
     let range = &definition.indices[position].range;
     range.low.contains(&Affine::constant(0)) && range.high.contains(&program[tensor].extents[dimension].shift(-1))
@@ -166,9 +172,12 @@ impl Violation {
             Atom::Index(_) | Atom::Floor(..) => Int::ZERO,
         };
         let mut values: Vec<String> = self.indices.iter().map(|(i, v)| format!("{} = {v}", names[*i])).collect();
-        values.extend(self.sizes.iter().filter(|(p, _)| relevant(extent, subscripts, *p)).map(|(p, v)| {
-            format!("{} = {v}", program.params[p.0 as usize].name)
-        }));
+        values.extend(
+            self.sizes
+                .iter()
+                .filter(|(p, _)| relevant(extent, subscripts, *p))
+                .map(|(p, v)| format!("{} = {v}", program.params[p.0 as usize].name)),
+        );
         let place = if values.is_empty() { String::new() } else { format!(" for {}", values.join(", ")) };
         let message = format!(
             "subscript {} of '{name}', {subscript}, is {}{place}, outside its extent {}",

@@ -145,7 +145,8 @@ pub fn power(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
         }
     }
     if let Expr::Binary(BinaryOp::Pow, base, inner) = exprs[a]
-        && let Some(inner) = exprs.as_constant(inner).filter(|n| is_whole(*n) && is_whole(exponent) && *n > 0.0 && exponent > 0.0)
+        && let Some(inner) =
+            exprs.as_constant(inner).filter(|n| is_whole(*n) && is_whole(exponent) && *n > 0.0 && exponent > 0.0)
     {
         let exponent = exprs.constant(inner * exponent);
         return exprs.add(Expr::Binary(BinaryOp::Pow, base, exponent));
@@ -291,12 +292,7 @@ impl Product {
             let Product { divisors, factors, .. } = self;
             return Product { coefficient: f64::INFINITY, divisor: 1.0, factors: divisors, divisors: factors };
         }
-        Product {
-            coefficient: self.divisor,
-            divisor: self.coefficient,
-            factors: self.divisors,
-            divisors: self.factors,
-        }
+        Product { coefficient: self.divisor, divisor: self.coefficient, factors: self.divisors, divisors: self.factors }
     }
 
     /// The part that satisfies a test, and the rest; numbers go with the rest.
@@ -304,7 +300,12 @@ impl Product {
         let (factors, other_factors) = self.factors.into_iter().partition(|(base, _)| test(*base));
         let (divisors, other_divisors) = self.divisors.into_iter().partition(|(base, _)| test(*base));
         let passed = Product { coefficient: 1.0, divisor: 1.0, factors, divisors };
-        let rest = Product { factors: other_factors, divisors: other_divisors, coefficient: self.coefficient, divisor: self.divisor };
+        let rest = Product {
+            factors: other_factors,
+            divisors: other_divisors,
+            coefficient: self.coefficient,
+            divisor: self.divisor,
+        };
         (passed, rest)
     }
 

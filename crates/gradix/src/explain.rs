@@ -14,7 +14,7 @@
 use crate::derive::gather::{Gathered, Spaces, gather};
 use crate::derive::{Options, derive};
 use crate::diagnostic::{Diagnostic, Result};
-use crate::guard;
+use crate::guard::{self, Guard};
 use crate::print;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
@@ -39,7 +39,7 @@ pub struct AccessReport {
     pub access: String,
     /// The named definition that it stands in, as text.
     pub statement: String,
-    /// `α`: the indices of what reads it, then the floors of `unknowns`.
+    /// `α`: the indices of what reads it, then the floors.
     pub columns: Vec<String>,
     /// The floors that are unknowns of their own.
     pub floors: Vec<Floor>,
@@ -76,7 +76,9 @@ pub struct Floor {
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The conditions around the access.
-    pub guard: Vec<String>,
+    pub guard: Guard,
+    /// The same as text.
+    pub conditions: Vec<String>,
     /// The points; `None` if there are none.
     pub points: Option<Points>,
 }
@@ -209,7 +211,9 @@ fn element_names(rank: usize) -> Vec<String> {
 
 fn access_text(program: &Program, tensor: TensorId, subscripts: &[Affine], names: &[&str]) -> String {
     let name = &program[tensor].name;
-    let subscripts: Vec<String> = subscripts.iter().map(|subscript| print::affine(program, names, subscript)).collect();
+    // Inside of brackets products are written without spaces.
+    let compact = |subscript: &Affine| print::affine(program, names, subscript).replace(" * ", "*");
+    let subscripts: Vec<String> = subscripts.iter().map(compact).collect();
     if subscripts.is_empty() { name.clone() } else { format!("{name}[{}]", subscripts.join(", ")) }
 }
 
@@ -284,9 +288,8 @@ impl Equations {
         };
         let zero = solution.cokernel.iter_rows().filter_map(|row| open(Constraint::zero(product(row))));
         let divisors = solution.smith.divisors().enumerate();
-        let divisible = divisors.filter_map(|(row, divisor)| {
-            open(Constraint::zero(product(solution.smith.u.row(row)).remainder(divisor)))
-        });
+        let divisible = divisors
+            .filter_map(|(row, divisor)| open(Constraint::zero(product(solution.smith.u.row(row)).remainder(divisor))));
         (zero.collect(), divisible.collect())
     }
 }
@@ -312,15 +315,15 @@ fn cases(
     for guard in guards {
         let gathered = gather(definition, &guard, subscripts, spaces, &context)?;
         let points = gathered.map(|gathered| points(program, definition, &gathered, element));
-        let guard = guard.iter().map(|constraint| print::constraint(program, &names, constraint)).collect();
-        cases.push(Case { guard, points });
+        let conditions = guard.iter().map(|constraint| print::constraint(program, &names, constraint)).collect();
+        cases.push(Case { guard, conditions, points });
     }
     Ok(cases)
 }
 
 fn points(program: &Program, definition: &Definition, gathered: &Gathered, element: &[String]) -> Points {
     let mut taken: HashSet<String> = element.iter().cloned().collect();
-    let free: Vec<String> = gathered.free.iter().map(|name| print::fresh(name, &mut taken)).collect();
+    let free: Vec<String> = gathered.free.iter().map(|name| crate::program::names::fresh(name, &mut taken)).collect();
     let names: Vec<&str> = element.iter().chain(&free).map(String::as_str).collect();
     let all = |constraints: &[Constraint]| -> Vec<String> {
         constraints.iter().map(|constraint| print::constraint(program, &names, constraint)).collect()
@@ -360,7 +363,12 @@ fn statements(program: &Program, pass: &dyn Fn(&str) -> bool) -> Result<Vec<Stri
 }
 
 /// What one access adds: the derivative of the named definition by a copy of the tensor that only this access reads.
-fn contribution(program: &Program, owner: TensorId, holder: TensorId, access: ExprId) -> Result<Vec<String>, Diagnostic> {
+fn contribution(
+    program: &Program,
+    owner: TensorId,
+    holder: TensorId,
+    access: ExprId,
+) -> Result<Vec<String>, Diagnostic> {
     let Expr::Access(read, subscripts) = program.exprs[access].clone() else { unreachable!("an access") };
     let mut part = only(program, owner);
     // The mark is no letter, so that the name can't be taken.
@@ -436,14 +444,17 @@ mod tests {
         assert_eq!(report.matrix, Matrix::from_rows(&[&[1, -2]]));
         assert_eq!(report.solution.kernel, Matrix::from_rows(&[&[2], &[1]]));
         assert_eq!(report.solution.pseudo_inverse.numerators, Matrix::from_rows(&[&[1], &[0]]));
-        assert_eq!((report.access.as_str(), report.columns.join(" ")), ("x[i - 2 * j]", "i j".to_string()));
+        assert_eq!((report.access.as_str(), report.columns.join(" ")), ("x[i - 2*j]", "i j".to_string()));
         assert_eq!(solved(&report), ["i = β + 2 * j"]);
     }
 
     #[test]
     fn a_stride_needs_divisibility() {
         let report = reports("input x[N]\nf[i in 0..(N - 1) // 2] = x[2*i + 1]").remove(0);
-        assert_eq!((report.offset[0].as_str(), report.divisibility.as_slice()), ("1", &["(β + 1) % 2 == 0".to_string()][..]));
+        assert_eq!(
+            (report.offset[0].as_str(), report.divisibility.as_slice()),
+            ("1", &["(β + 1) % 2 == 0".to_string()][..])
+        );
         assert_eq!(solved(&report), ["i = (β + 1) // 2 - 1"]);
     }
 
@@ -458,7 +469,10 @@ mod tests {
     fn floors_are_unknowns() {
         let report = reports("input x[N]\nf[i in 0..2*N] = x[i // 2]").remove(0);
         assert_eq!(report.columns, ["i", "q1"]);
-        assert_eq!((report.floors[0].value.as_str(), report.floors[0].bounds.as_str()), ("i // 2", "0 <= i - 2 * q1 <= 1"));
+        assert_eq!(
+            (report.floors[0].value.as_str(), report.floors[0].bounds.as_str()),
+            ("i // 2", "0 <= i - 2 * q1 <= 1")
+        );
     }
 
     #[test]

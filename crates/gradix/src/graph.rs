@@ -12,9 +12,7 @@
 
 use crate::explain::range;
 use crate::print;
-use crate::program::{
-    BinaryOp, Comparison, Cond, CondId, Definition, Expr, ExprId, Program, TensorId, TensorKind,
-};
+use crate::program::{BinaryOp, Comparison, Cond, CondId, Definition, Expr, ExprId, Program, TensorId, TensorKind};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -161,7 +159,9 @@ impl Graph {
     }
 
     fn dot(&self) -> String {
-        let mut text = String::from("digraph program {\n  ordering=out;\n  node [fontname=\"Helvetica\", fontsize=11, penwidth=1.5];\n");
+        let mut text = String::from(
+            "digraph program {\n  ordering=out;\n  node [fontname=\"Helvetica\", fontsize=11, penwidth=1.5];\n",
+        );
         text.push_str("  edge [arrowsize=0.6];\n");
         for (id, node) in self.nodes.iter().enumerate() {
             let _ = writeln!(text, "  n{id} [label=\"{}\", {}];", escaped(&node.label), style(node));

@@ -119,8 +119,11 @@ fn outputs_of(
     let projected = system::project(&full.output_domain(), &eliminated)?;
     let rows = projected.into_iter().filter(|c| c.affine.uses_indices()).collect::<Vec<_>>();
     if closed {
-        let known: Vec<Constraint> =
-            kept.iter().flat_map(|&i| full.indices[i].range.constraints(i).collect::<Vec<_>>()).chain(context.iter().cloned()).collect();
+        let known: Vec<Constraint> = kept
+            .iter()
+            .flat_map(|&i| full.indices[i].range.constraints(i).collect::<Vec<_>>())
+            .chain(context.iter().cloned())
+            .collect();
         let assumptions = system::prune(rows, &known).unwrap_or(own);
         return Ok((written, assumptions));
     }

@@ -5,7 +5,7 @@
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind,
-    Program, Range, Relation, TensorId, TensorKind, UnaryOp,
+    Program, Range, Relation, TensorId, TensorKind, UnaryOp, names,
 };
 use crate::syntax::ast::{self, Ast, Binder, CompareOp, ExprKind, Name, ReduceItem, Statement, StatementKind};
 use gradix_int::Int;
@@ -187,8 +187,7 @@ fn define(
     names: &Names,
 ) -> Result<ast::Definition, Diagnostic> {
     let mut printer = Printer { program, names, inline, variables: Vec::new(), uses: Vec::new(), printed: 0 };
-    let map: Vec<Affine> =
-        (0..definition.rank).map(|i| printer.variable(&definition.indices[i].name)).collect();
+    let map: Vec<Affine> = (0..definition.rank).map(|i| printer.variable(&definition.indices[i].name)).collect();
     let body = printer.reduction(definition, map)?;
     let binders = (0..definition.rank).map(|i| {
         let range = &definition.indices[i].range;
@@ -227,7 +226,7 @@ impl Printer<'_> {
             });
         }
         for index in &definition.indices[definition.rank..] {
-            let free = fresh_where(&index.name, |n| used.contains(n) || self.names.reserved.contains(n));
+            let free = names::fresh_where(&index.name, |n| used.contains(n) || self.names.reserved.contains(n));
             used.insert(free.clone());
             map.push(self.variable(&free));
         }
@@ -254,9 +253,11 @@ impl Printer<'_> {
     fn range(&self, range: &Range) -> ast::Range {
         let low: Vec<ast::Expr> = range.low.iter().map(|b| self.affine(b)).collect();
         let ends: Vec<Affine> = range.high.iter().map(|h| h.shift(1)).collect();
-        let whole = |bounds: &[Affine]| bounds.iter().filter(|b| *b.offset() == Int::ZERO && b.as_constant().is_none()).count();
+        let whole =
+            |bounds: &[Affine]| bounds.iter().filter(|b| *b.offset() == Int::ZERO && b.as_constant().is_none()).count();
         let constant = range.high.len() == 1 && range.high[0].as_constant().is_some();
-        let inclusive = !constant && whole(&ends) < whole(&range.high) || range.high.len() > 1 && whole(&ends) < range.high.len();
+        let inclusive =
+            !constant && whole(&ends) < whole(&range.high) || range.high.len() > 1 && whole(&ends) < range.high.len();
         let high = if inclusive { &range.high } else { &ends };
         let high: Vec<ast::Expr> = high.iter().map(|b| self.affine(b)).collect();
         ast::Range { low: one_or_call("max", low), high: one_or_call("min", high), inclusive }
@@ -327,9 +328,7 @@ impl Printer<'_> {
     fn condition(&mut self, id: CondId, map: &[Affine]) -> Result<ast::Expr, Diagnostic> {
         let program = self.program;
         Ok(match &program.exprs[id] {
-            Cond::Index(constraint) => {
-                constraint_ast(program, &self.variables, &constraint.with_indices(map), false)
-            }
+            Cond::Index(constraint) => constraint_ast(program, &self.variables, &constraint.with_indices(map), false),
             Cond::Compare(op, a, b) => {
                 let op = match op {
                     Comparison::Lt => CompareOp::Lt,
@@ -349,19 +348,6 @@ impl Printer<'_> {
             Cond::Or(a, b) => binary(ast::BinaryOp::Or, self.condition(*a, map)?, self.condition(*b, map)?),
         })
     }
-}
-
-/// The name itself or the next free of `name_1`, `name_2`, …, which is then taken.
-pub fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
-    let free = fresh_where(name, |n| taken.contains(n));
-    taken.insert(free.clone());
-    free
-}
-
-/// The name itself or the first of `name_1`, `name_2`, … that is not taken.
-pub fn fresh_where(name: &str, taken: impl Fn(&str) -> bool) -> String {
-    let numbered = (1..).map(|number| format!("{name}_{number}"));
-    std::iter::once(name.to_string()).chain(numbered).find(|n| !taken(n)).expect("numbers do not end")
 }
 
 fn infix(op: BinaryOp) -> Option<ast::BinaryOp> {
@@ -451,9 +437,7 @@ fn affine_ast(program: &Program, names: &[String], affine: &Affine) -> ast::Expr
     match (sum, constant_done) {
         (None, _) => integer_ast(&constant),
         (Some(sum), true) => sum,
-        (Some(sum), false) if constant < Int::ZERO => {
-            binary(ast::BinaryOp::Subtract, sum, integer_ast(&-constant))
-        }
+        (Some(sum), false) if constant < Int::ZERO => binary(ast::BinaryOp::Subtract, sum, integer_ast(&-constant)),
         (Some(sum), false) => binary(ast::BinaryOp::Add, sum, integer_ast(&constant)),
     }
 }
@@ -485,9 +469,7 @@ fn atom_ast(program: &Program, names: &[String], atom: &Atom) -> ast::Expr {
                 ParamKind::Largest(of) => call("max", parts(of)),
             }
         }
-        Atom::Floor(inner, c) => {
-            binary(ast::BinaryOp::FloorDivide, affine_ast(program, names, inner), integer_ast(c))
-        }
+        Atom::Floor(inner, c) => binary(ast::BinaryOp::FloorDivide, affine_ast(program, names, inner), integer_ast(c)),
     }
 }
 
@@ -515,7 +497,8 @@ fn constraint_ast(program: &Program, names: &[String], constraint: &Constraint, 
     let affine = |a: &Affine| affine_ast(program, names, a);
     if constraint.relation == Relation::Zero {
         let op = if negated { CompareOp::Ne } else { CompareOp::Eq };
-        let (left, right) = if left.terms().is_empty() { (right, left.shift(constant)) } else { (left, right.shift(-constant)) };
+        let (left, right) =
+            if left.terms().is_empty() { (right, left.shift(constant)) } else { (left, right.shift(-constant)) };
         return compare(op, affine(&left), affine(&right));
     }
     // left + constant >= right

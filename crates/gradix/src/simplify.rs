@@ -4,14 +4,14 @@
 
 use crate::build::{self, Build, Product};
 use crate::diagnostic::Diagnostic;
-use crate::derive::names;
-use crate::{guard, nested, settle};
 use crate::program::expr::{Rewriter, Rules};
+use crate::program::names;
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp, TensorId, TensorKind,
-    UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp,
+    TensorId, TensorKind, UnaryOp,
 };
 use crate::system;
+use crate::{guard, nested, settle, tidy};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
@@ -48,7 +48,7 @@ pub fn run(
             break;
         }
     }
-    settle::tidy(program, prune);
+    tidy::tidy(program, prune);
     Ok(())
 }
 
@@ -149,8 +149,10 @@ impl Simplify {
         if let Some(known) = self.known.get(constraint) {
             return *known;
         }
-        let never = || constraint.negated().iter().all(|c| system::implies(&self.domain, c)) && constraint.negated().len() == 1
-            || system::is_empty(&[self.domain.as_slice(), std::slice::from_ref(constraint)].concat());
+        let never = || {
+            constraint.negated().iter().all(|c| system::implies(&self.domain, c)) && constraint.negated().len() == 1
+                || system::is_empty(&[self.domain.as_slice(), std::slice::from_ref(constraint)].concat())
+        };
         let outcome = if system::implies(&self.domain, constraint) {
             Some(true)
         } else if never() {
@@ -215,7 +217,13 @@ impl Rules for Simplify {
     fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
         match self.reduce(exprs, c) {
             Ok(c) => Build.select(exprs, c, a, b),
-            Err(outcome) => if outcome { a } else { b },
+            Err(outcome) => {
+                if outcome {
+                    a
+                } else {
+                    b
+                }
+            }
         }
     }
 }

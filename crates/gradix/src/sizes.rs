@@ -1,44 +1,11 @@
-//! Sizes: those that are the smallest or largest of others, and values for all of them.
+//! Values for the sizes of a program: from arrays and names, or chosen for a trial run.
 
 use crate::bounds;
 use crate::diagnostic::{Diagnostic, Result};
-use crate::program::{Affine, Atom, Constraint, Param, ParamId, ParamKind, Program, Relation, TensorId};
+use crate::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Relation, TensorId};
 use crate::resolve::Places;
 use crate::system;
 use gradix_int::Int;
-
-/// The smallest (or largest) of several expressions in params: one of them if that is always the one,
-/// otherwise a size of its own.
-pub fn derived(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affine {
-    let context = program.size_context();
-    let mut kept: Vec<Affine> = Vec::new();
-    for part in parts {
-        if !kept.contains(&part) {
-            kept.push(part);
-        }
-    }
-    for position in (0..kept.len()).rev() {
-        let beaten = |other: &Affine| {
-            let (low, high) = if smallest { (other, &kept[position]) } else { (&kept[position], other) };
-            system::implies(&context, &Constraint::at_most(low.clone(), high.clone()))
-        };
-        if kept.len() > 1 && kept.iter().enumerate().any(|(i, other)| i != position && beaten(other)) {
-            kept.remove(position);
-        }
-    }
-    if kept.len() == 1 {
-        return kept.remove(0);
-    }
-    kept.sort();
-    let kind = if smallest { ParamKind::Smallest(kept.clone()) } else { ParamKind::Largest(kept.clone()) };
-    if let Some(known) = program.params.iter().position(|p| p.kind == kind) {
-        return Affine::param(ParamId(known as u32));
-    }
-    let parts: Vec<String> = kept.iter().map(|p| crate::print::affine(program, &[], p)).collect();
-    let name = format!("{}({})", if smallest { "min" } else { "max" }, parts.join(", "));
-    program.params.push(Param { name, kind });
-    Affine::param(ParamId(program.params.len() as u32 - 1))
-}
 
 /// What is known about sizes before a run: the shapes of arrays and values given by name.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +101,8 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
     for (id, shape) in &known.shapes {
         let tensor = &program[*id];
         if shape.len() != tensor.rank {
-            let message = format!("'{}' has {} dimensions, but the array has {}", tensor.name, tensor.rank, shape.len());
+            let message =
+                format!("'{}' has {} dimensions, but the array has {}", tensor.name, tensor.rank, shape.len());
             return Err(vec![Diagnostic::error("wrong-shape", message)]);
         }
     }
@@ -142,7 +110,10 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
         let before = values.iter().flatten().count();
         for (id, shape) in &known.shapes {
             for (extent, &length) in program[*id].extents.iter().zip(shape) {
-                solve_extent(&partly(&Constraint::equal(extent.clone(), Affine::constant(length)), &values), &mut values);
+                solve_extent(
+                    &partly(&Constraint::equal(extent.clone(), Affine::constant(length)), &values),
+                    &mut values,
+                );
             }
         }
         for fact in program.facts.iter().filter(|f| f.relation == Relation::Zero) {

@@ -69,9 +69,11 @@ impl System {
 
     fn affine(&self, row: &Row) -> Affine {
         let constant = Affine::constant(row.constant.clone());
-        row.coefficients.iter().zip(&self.atoms).filter(|(c, _)| **c != Int::ZERO).fold(constant, |sum, (c, atom)| {
-            sum.add_scaled(c, &Affine::atom(atom.clone()))
-        })
+        row.coefficients
+            .iter()
+            .zip(&self.atoms)
+            .filter(|(c, _)| **c != Int::ZERO)
+            .fold(constant, |sum, (c, atom)| sum.add_scaled(c, &Affine::atom(atom.clone())))
     }
 }
 

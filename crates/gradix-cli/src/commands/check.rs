@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
-use gradix_run::check::{Comparison, INTERVALS, Report, Settings, check};
 use gradix_run::Gradient;
+use gradix_run::check::{Comparison, INTERVALS, Report, Settings, check};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::eval::tell_sizes;
@@ -120,7 +120,8 @@ impl Progress {
             return;
         }
         // Indicatif draws nothing when standard error is not a terminal.
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} elements, {eta} left").expect("a valid template");
+        let style =
+            ProgressStyle::with_template("{bar:40} {pos}/{len} elements, {eta} left").expect("a valid template");
         self.bar.get_or_init(|| ProgressBar::new(all as u64).with_style(style)).set_position(done as u64);
     }
 

@@ -79,7 +79,8 @@ fn sum(
         return Ok(contribution.value);
     }
     let exprs = &mut program.exprs;
-    let depends = |exprs: &Exprs, id: ExprId, count: usize| exprs.used_indices(id, rank + count)[rank..].contains(&true);
+    let depends =
+        |exprs: &Exprs, id: ExprId, count: usize| exprs.used_indices(id, rank + count)[rank..].contains(&true);
     let count = contribution.free.len();
     if let Expr::Select(c, a, b) = exprs[contribution.value].clone()
         && exprs.as_constant(b) == Some(0.0)
@@ -118,7 +119,12 @@ fn sum(
 }
 
 /// The number of values of the innermost index, if nothing depends on it.
-fn constant_count(exprs: &mut Exprs, contribution: &Contribution, rank: usize, context: &[Constraint]) -> Option<ExprId> {
+fn constant_count(
+    exprs: &mut Exprs,
+    contribution: &Contribution,
+    rank: usize,
+    context: &[Constraint],
+) -> Option<ExprId> {
     let position = rank + contribution.free.len().checked_sub(1)?;
     let used = exprs.used_indices(contribution.value, position + 1)[position];
     if used || contribution.conditions.iter().any(|c| c.affine.uses_index(position)) {

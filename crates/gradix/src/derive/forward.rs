@@ -1,10 +1,10 @@
 //! Forward mode: the tangent of every definition, from the first to the last.
 
-use super::{complete, names, reduction, reverse, rules};
+use super::{complete, reduction, reverse, rules};
 use crate::build;
 use crate::diagnostic::Diagnostic;
 use crate::nested;
-use crate::print::fresh;
+use crate::program::names::{self, fresh};
 use crate::program::{Definition, Expr, ExprId, Program, ReduceOp, Tensor, TensorId, TensorKind};
 use std::collections::{HashMap, HashSet};
 

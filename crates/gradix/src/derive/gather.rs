@@ -238,12 +238,12 @@ fn solve_by_smith_form(equations: &mut Vec<Affine>, system: &mut Equations, spac
     let parameters: Vec<Atom> = (0..kernel.columns()).map(|k| Atom::Index((first + k) as u32)).collect();
     let particular = reduced_columns(&smith.v, smith.rank, kernel);
     for (row, atom) in columns.iter().enumerate() {
-        let fixed = diagonal.iter().enumerate().fold(Affine::default(), |sum, (j, d)| {
-            sum.add_scaled(&particular[j][row], d)
-        });
-        let value = parameters.iter().enumerate().fold(fixed, |sum, (k, p)| {
-            sum.add_scaled(&kernel[(row, k)], &Affine::atom(p.clone()))
-        });
+        let fixed =
+            diagonal.iter().enumerate().fold(Affine::default(), |sum, (j, d)| sum.add_scaled(&particular[j][row], d));
+        let value = parameters
+            .iter()
+            .enumerate()
+            .fold(fixed, |sum, (k, p)| sum.add_scaled(&kernel[(row, k)], &Affine::atom(p.clone())));
         assign(system, &mut [], atom, value);
     }
     system.unknowns.extend(parameters);
@@ -260,7 +260,8 @@ fn reduced_columns(v: &Matrix, rank: usize, kernel: &Matrix) -> Vec<Vec<Int>> {
             for k in 0..kernel.columns() {
                 let direction = kernel.column(k);
                 let length = dot(&direction, &direction);
-                let times = crate::program::affine::div_floor(&(&two * dot(&column, &direction) + &length), &(&two * &length));
+                let times =
+                    crate::program::affine::div_floor(&(&two * dot(&column, &direction) + &length), &(&two * &length));
                 column.iter_mut().zip(&direction).for_each(|(c, d)| *c = &*c - &times * d);
             }
             column

@@ -10,7 +10,7 @@ pub mod adjoint;
 pub mod assemble;
 mod forward;
 pub mod gather;
-pub mod names;
+mod names;
 mod reduction;
 mod reverse;
 pub mod rules;
@@ -109,8 +109,11 @@ fn jacobian(
 
 fn hessian(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<Program> {
     if let Some(&f) = of.iter().find(|f| program[**f].rank > 0) {
-        let message = format!("the Hessian is of a scalar result, and '{}' has {} dimensions", program[f].name, program[f].rank);
-        return Err(vec![Diagnostic::error("not-scalar", message).hint("sum it up, or choose a scalar result with --of")]);
+        let message =
+            format!("the Hessian is of a scalar result, and '{}' has {} dimensions", program[f].name, program[f].rank);
+        return Err(vec![
+            Diagnostic::error("not-scalar", message).hint("sum it up, or choose a scalar result with --of"),
+        ]);
     }
     let run = || -> std::result::Result<Program, Diagnostic> {
         let mut reverse = Reverse::new(program, wrt);

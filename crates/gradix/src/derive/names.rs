@@ -1,20 +1,9 @@
-//! Names for derivatives and their indices.
+//! Names for the indices of derivatives.
 
-use crate::program::{Affine, Atom, Definition, Expr, Program, TensorId, TensorKind};
+use crate::program::names::fresh_where;
+use crate::program::{Affine, Atom, Definition, Expr, Program, TensorId};
 use gradix_int::Int;
 use std::collections::HashSet;
-
-/// Every name that is in use: params, tensors and indices.
-pub fn taken(program: &Program) -> HashSet<String> {
-    let indices = program.definitions.iter().flat_map(|d| d.indices.iter().map(|i| i.name.clone()));
-    reserved(program).into_iter().chain(indices).collect()
-}
-
-/// The names of sizes and tensors, which an index can't have.
-pub fn reserved(program: &Program) -> HashSet<String> {
-    let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.clone());
-    named.chain(program.params.iter().map(|p| p.name.clone())).collect()
-}
 
 /// Names for the dimensions of an input: those of the indices that read them, where possible bare; all
 /// distinct, and none of those to be `avoided`.
@@ -66,7 +55,7 @@ pub fn distinct(wanted: Vec<Option<String>>, avoided: &dyn Fn(&str) -> bool) -> 
         let name = free.unwrap_or_else(|| {
             let letters = ["i", "j", "k", "l", "m", "n", "p", "q", "r", "s", "t", "u", "v", "w"];
             let letter = letters.iter().find(|l| !used(l) && !preferred.contains(**l));
-            letter.map_or_else(|| crate::print::fresh_where("i", used), |l| l.to_string())
+            letter.map_or_else(|| fresh_where("i", used), |l| l.to_string())
         });
         names.push(name);
     }

@@ -9,8 +9,8 @@
 use super::adjoint::Path;
 use crate::build;
 use crate::diagnostic::Diagnostic;
-use crate::{nested, system};
 use crate::program::{Affine, Constraint, Definition, ExprId, Index, Program, ReduceOp};
+use crate::{nested, system};
 
 /// `adjoint` of the result turned into that of the body at one point, and where it flows.
 pub fn through_reduction(
@@ -36,7 +36,12 @@ pub fn through_reduction(
 }
 
 /// How many points of the reduction satisfy a condition, as a definition of its own.
-fn count_where(program: &mut Program, definition: &Definition, condition: crate::program::CondId, what: &str) -> ExprId {
+fn count_where(
+    program: &mut Program,
+    definition: &Definition,
+    condition: crate::program::CondId,
+    what: &str,
+) -> ExprId {
     let (one, zero) = (program.exprs.constant(1.0), program.exprs.constant(0.0));
     let body = build::select(&mut program.exprs, condition, one, zero);
     let name = format!("{}_{what}", program[definition.tensor].name);

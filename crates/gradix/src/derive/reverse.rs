@@ -7,7 +7,7 @@ use super::{names, reduction, rules, share};
 use crate::build;
 use crate::diagnostic::Diagnostic;
 use crate::nested;
-use crate::print::{fresh, fresh_where};
+use crate::program::names::{self as program_names, fresh, fresh_where};
 use crate::program::{
     Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind,
 };
@@ -59,9 +59,9 @@ impl Reverse {
         Reverse {
             out: program.clone(),
             generated: HashSet::new(),
-            taken: names::taken(program),
+            taken: program_names::taken(program),
             context: program.size_context(),
-            reserved: names::reserved(program),
+            reserved: program_names::reserved(program),
             forward: Rc::new(program.definitions.clone()),
             numbers: program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect(),
             active: active(program, wrt),

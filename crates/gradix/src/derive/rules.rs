@@ -24,37 +24,133 @@ pub fn through_unary(
     Ok(Some(match op {
         UnaryOp::Neg => build::negate(e, adjoint),
         UnaryOp::Exp => multiply(e, adjoint, y),
-        UnaryOp::Expm1 => { let d = unary(e, UnaryOp::Exp, x); multiply(e, adjoint, d) }
+        UnaryOp::Expm1 => {
+            let d = unary(e, UnaryOp::Exp, x);
+            multiply(e, adjoint, d)
+        }
         UnaryOp::Log => divide(e, adjoint, x),
-        UnaryOp::Log1p => { let d = build::add(e, x, one); divide(e, adjoint, d) }
-        UnaryOp::Log2 => { let a = scale(e, consts::LOG2_E, adjoint); divide(e, a, x) }
-        UnaryOp::Log10 => { let a = scale(e, consts::LOG10_E, adjoint); divide(e, a, x) }
-        UnaryOp::Sqrt => { let a = scale(e, 0.5, adjoint); divide(e, a, y) }
-        UnaryOp::Cbrt => { let d = square(e, y); let d = scale(e, 3.0, d); divide(e, adjoint, d) }
-        UnaryOp::Sin => { let d = unary(e, UnaryOp::Cos, x); multiply(e, adjoint, d) }
-        UnaryOp::Cos => { let d = unary(e, UnaryOp::Sin, x); let a = build::negate(e, adjoint); multiply(e, a, d) }
-        UnaryOp::Tan => { let d = square(e, y); let d = build::add(e, one, d); multiply(e, adjoint, d) }
-        UnaryOp::Asin => { let d = root_of_one_minus_square(e, x); divide(e, adjoint, d) }
-        UnaryOp::Acos => { let d = root_of_one_minus_square(e, x); let a = build::negate(e, adjoint); divide(e, a, d) }
-        UnaryOp::Atan => { let d = square(e, x); let d = build::add(e, one, d); divide(e, adjoint, d) }
-        UnaryOp::Sinh => { let d = unary(e, UnaryOp::Cosh, x); multiply(e, adjoint, d) }
-        UnaryOp::Cosh => { let d = unary(e, UnaryOp::Sinh, x); multiply(e, adjoint, d) }
-        UnaryOp::Tanh => { let d = square(e, y); let d = subtract(e, one, d); multiply(e, adjoint, d) }
-        UnaryOp::Asinh => { let d = square(e, x); let d = build::add(e, d, one); let d = unary(e, UnaryOp::Sqrt, d); divide(e, adjoint, d) }
-        UnaryOp::Acosh => { let d = square(e, x); let d = subtract(e, d, one); let d = unary(e, UnaryOp::Sqrt, d); divide(e, adjoint, d) }
-        UnaryOp::Atanh => { let d = square(e, x); let d = subtract(e, one, d); divide(e, adjoint, d) }
-        UnaryOp::Erf => { let d = bell(e, x); let a = scale(e, consts::FRAC_2_SQRT_PI, adjoint); multiply(e, a, d) }
-        UnaryOp::Erfc => { let d = bell(e, x); let a = scale(e, -consts::FRAC_2_SQRT_PI, adjoint); multiply(e, a, d) }
-        UnaryOp::Sigmoid => { let d = subtract(e, one, y); let a = multiply(e, adjoint, y); multiply(e, a, d) }
-        UnaryOp::Relu => { let zero = e.constant(0.0); let c = build::less(e, zero, x); build::select(e, c, adjoint, zero) }
-        UnaryOp::Softplus => { let d = unary(e, UnaryOp::Sigmoid, x); multiply(e, adjoint, d) }
-        UnaryOp::Abs => { let d = unary(e, UnaryOp::Sign, x); multiply(e, adjoint, d) }
+        UnaryOp::Log1p => {
+            let d = build::add(e, x, one);
+            divide(e, adjoint, d)
+        }
+        UnaryOp::Log2 => {
+            let a = scale(e, consts::LOG2_E, adjoint);
+            divide(e, a, x)
+        }
+        UnaryOp::Log10 => {
+            let a = scale(e, consts::LOG10_E, adjoint);
+            divide(e, a, x)
+        }
+        UnaryOp::Sqrt => {
+            let a = scale(e, 0.5, adjoint);
+            divide(e, a, y)
+        }
+        UnaryOp::Cbrt => {
+            let d = square(e, y);
+            let d = scale(e, 3.0, d);
+            divide(e, adjoint, d)
+        }
+        UnaryOp::Sin => {
+            let d = unary(e, UnaryOp::Cos, x);
+            multiply(e, adjoint, d)
+        }
+        UnaryOp::Cos => {
+            let d = unary(e, UnaryOp::Sin, x);
+            let a = build::negate(e, adjoint);
+            multiply(e, a, d)
+        }
+        UnaryOp::Tan => {
+            let d = square(e, y);
+            let d = build::add(e, one, d);
+            multiply(e, adjoint, d)
+        }
+        UnaryOp::Asin => {
+            let d = root_of_one_minus_square(e, x);
+            divide(e, adjoint, d)
+        }
+        UnaryOp::Acos => {
+            let d = root_of_one_minus_square(e, x);
+            let a = build::negate(e, adjoint);
+            divide(e, a, d)
+        }
+        UnaryOp::Atan => {
+            let d = square(e, x);
+            let d = build::add(e, one, d);
+            divide(e, adjoint, d)
+        }
+        UnaryOp::Sinh => {
+            let d = unary(e, UnaryOp::Cosh, x);
+            multiply(e, adjoint, d)
+        }
+        UnaryOp::Cosh => {
+            let d = unary(e, UnaryOp::Sinh, x);
+            multiply(e, adjoint, d)
+        }
+        UnaryOp::Tanh => {
+            let d = square(e, y);
+            let d = subtract(e, one, d);
+            multiply(e, adjoint, d)
+        }
+        UnaryOp::Asinh => {
+            let d = square(e, x);
+            let d = build::add(e, d, one);
+            let d = unary(e, UnaryOp::Sqrt, d);
+            divide(e, adjoint, d)
+        }
+        UnaryOp::Acosh => {
+            let d = square(e, x);
+            let d = subtract(e, d, one);
+            let d = unary(e, UnaryOp::Sqrt, d);
+            divide(e, adjoint, d)
+        }
+        UnaryOp::Atanh => {
+            let d = square(e, x);
+            let d = subtract(e, one, d);
+            divide(e, adjoint, d)
+        }
+        UnaryOp::Erf => {
+            let d = bell(e, x);
+            let a = scale(e, consts::FRAC_2_SQRT_PI, adjoint);
+            multiply(e, a, d)
+        }
+        UnaryOp::Erfc => {
+            let d = bell(e, x);
+            let a = scale(e, -consts::FRAC_2_SQRT_PI, adjoint);
+            multiply(e, a, d)
+        }
+        UnaryOp::Sigmoid => {
+            let d = subtract(e, one, y);
+            let a = multiply(e, adjoint, y);
+            multiply(e, a, d)
+        }
+        UnaryOp::Relu => {
+            let zero = e.constant(0.0);
+            let c = build::less(e, zero, x);
+            build::select(e, c, adjoint, zero)
+        }
+        UnaryOp::Softplus => {
+            let d = unary(e, UnaryOp::Sigmoid, x);
+            multiply(e, adjoint, d)
+        }
+        UnaryOp::Abs => {
+            let d = unary(e, UnaryOp::Sign, x);
+            multiply(e, adjoint, d)
+        }
         UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => return Ok(None),
-        UnaryOp::Lgamma => { let d = unary(e, UnaryOp::Digamma, x); multiply(e, adjoint, d) }
-        UnaryOp::Digamma => { let d = unary(e, UnaryOp::Trigamma, x); multiply(e, adjoint, d) }
+        UnaryOp::Lgamma => {
+            let d = unary(e, UnaryOp::Digamma, x);
+            multiply(e, adjoint, d)
+        }
+        UnaryOp::Digamma => {
+            let d = unary(e, UnaryOp::Trigamma, x);
+            multiply(e, adjoint, d)
+        }
         UnaryOp::Trigamma => {
-            return Err(Diagnostic::error("no-derivative", "the derivative of 'trigamma' is not a function of this language")
-                .hint("'lgamma' can be derived twice and 'digamma' once"));
+            return Err(Diagnostic::error(
+                "no-derivative",
+                "the derivative of 'trigamma' is not a function of this language",
+            )
+            .hint("'lgamma' can be derived twice and 'digamma' once"));
         }
     }))
 }
@@ -76,18 +172,31 @@ pub fn through_binary(
         BinaryOp::Pow => through_base(e, a, b, adjoint),
         BinaryOp::Min => shared(e, a, b, adjoint),
         BinaryOp::Max => shared(e, b, a, adjoint),
-        BinaryOp::Atan2 => { let d = sum_of_squares(e, a, b); let n = multiply(e, adjoint, b); divide(e, n, d) }
+        BinaryOp::Atan2 => {
+            let d = sum_of_squares(e, a, b);
+            let n = multiply(e, adjoint, b);
+            divide(e, n, d)
+        }
         BinaryOp::Hypot => along(e, a, y, adjoint),
     });
     let second = wanted.1.then(|| match op {
         BinaryOp::Add => adjoint,
         BinaryOp::Sub => build::negate(e, adjoint),
         BinaryOp::Mul => multiply(e, adjoint, a),
-        BinaryOp::Div => { let n = multiply(e, adjoint, y); let n = build::negate(e, n); divide(e, n, b) }
+        BinaryOp::Div => {
+            let n = multiply(e, adjoint, y);
+            let n = build::negate(e, n);
+            divide(e, n, b)
+        }
         BinaryOp::Pow => through_exponent(e, a, b, y, adjoint),
         BinaryOp::Min => shared(e, b, a, adjoint),
         BinaryOp::Max => shared(e, a, b, adjoint),
-        BinaryOp::Atan2 => { let d = sum_of_squares(e, a, b); let n = multiply(e, adjoint, a); let n = build::negate(e, n); divide(e, n, d) }
+        BinaryOp::Atan2 => {
+            let d = sum_of_squares(e, a, b);
+            let n = multiply(e, adjoint, a);
+            let n = build::negate(e, n);
+            divide(e, n, d)
+        }
         BinaryOp::Hypot => along(e, b, y, adjoint),
     });
     (first, second)
@@ -179,7 +288,10 @@ pub fn can_be_infinite(exprs: &Exprs, root: ExprId) -> bool {
 /// Whether a function of a finite value is finite and not too large.
 fn is_bounded(op: UnaryOp) -> bool {
     use UnaryOp::{Abs, Atan, Ceil, Cos, Erf, Erfc, Floor, Neg, Relu, Round, Sigmoid, Sign, Sin, Softplus, Tanh};
-    matches!(op, Neg | Sin | Cos | Tanh | Sigmoid | Erf | Erfc | Abs | Sign | Relu | Softplus | Atan | Floor | Ceil | Round)
+    matches!(
+        op,
+        Neg | Sin | Cos | Tanh | Sigmoid | Erf | Erfc | Abs | Sign | Relu | Softplus | Atan | Floor | Ceil | Round
+    )
 }
 
 /// `if not condition then value else 0`, written without `not` where possible.

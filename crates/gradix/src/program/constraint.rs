@@ -101,9 +101,10 @@ impl Constraint {
 
 fn exact_quotient(affine: &Affine, divisor: &Int) -> Affine {
     let constant = div_floor(affine.offset(), divisor);
-    affine.terms().iter().fold(Affine::constant(constant), |sum, (atom, c)| {
-        sum.add_scaled(&(c / divisor), &Affine::atom(atom.clone()))
-    })
+    affine
+        .terms()
+        .iter()
+        .fold(Affine::constant(constant), |sum, (atom, c)| sum.add_scaled(&(c / divisor), &Affine::atom(atom.clone())))
 }
 
 /// `⌊e/c⌋ + r >= 0` is `e + c*r >= 0`, and `r - ⌊e/c⌋ >= 0` is `c*r + c - 1 - e >= 0`: both are exact.

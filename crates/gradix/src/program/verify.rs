@@ -57,7 +57,9 @@ fn verify_definition(program: &Program, definition: &Definition, known: &[bool])
     ensure(definition.reduction.is_some() == (count > definition.rank), || format!("reduction of {name}"))?;
     ensure(definition.reduction.is_some() || definition.conditions.is_empty(), || format!("conditions of {name}"))?;
     for (position, index) in definition.indices.iter().enumerate() {
-        ensure(!index.range.low.is_empty() && !index.range.high.is_empty(), || format!("{name}: {} is unbounded", index.name))?;
+        ensure(!index.range.low.is_empty() && !index.range.high.is_empty(), || {
+            format!("{name}: {} is unbounded", index.name)
+        })?;
         for bound in index.range.low.iter().chain(&index.range.high) {
             let mut latest = 0;
             bound.visit_indices(&mut |i| latest = latest.max(i + 1));
@@ -76,8 +78,12 @@ fn verify_definition(program: &Program, definition: &Definition, known: &[bool])
     for id in program.exprs.postorder(definition.body) {
         match &program.exprs[id] {
             Expr::Access(tensor, subscripts) => {
-                ensure(known[tensor.0 as usize], || format!("{name} reads {} before its definition", program[*tensor].name))?;
-                ensure(subscripts.len() == program[*tensor].rank, || format!("{name}: subscripts of {}", program[*tensor].name))?;
+                ensure(known[tensor.0 as usize], || {
+                    format!("{name} reads {} before its definition", program[*tensor].name)
+                })?;
+                ensure(subscripts.len() == program[*tensor].rank, || {
+                    format!("{name}: subscripts of {}", program[*tensor].name)
+                })?;
             }
             Expr::Select(c, ..) => {
                 let mut fine = true;

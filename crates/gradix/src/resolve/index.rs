@@ -49,9 +49,9 @@ impl Resolver {
                 let parts = arguments.iter().map(|a| self.affine(a, scope)).collect::<Result<Vec<_>, _>>()?;
                 if parts.iter().any(Affine::uses_indices) {
                     let message = format!("'{}' of indices can't stand here", function.text);
-                    return Err(Diagnostic::error("bad-index", message).at(expr.span).hint(
-                        "it can be a whole subscript, or the bound of a range ('max' below, 'min' above)",
-                    ));
+                    return Err(Diagnostic::error("bad-index", message)
+                        .at(expr.span)
+                        .hint("it can be a whole subscript, or the bound of a range ('max' below, 'min' above)"));
                 }
                 self.derived_size(parts, function.text == "min")
             }
@@ -122,8 +122,7 @@ impl Resolver {
         let last = extent.shift(-1);
         match &expr.kind {
             ExprKind::Call { function, arguments } => {
-                let parts =
-                    arguments.iter().map(|a| self.pieces(a, extent, scope)).collect::<Result<Vec<_>, _>>()?;
+                let parts = arguments.iter().map(|a| self.pieces(a, extent, scope)).collect::<Result<Vec<_>, _>>()?;
                 match (function.text.as_str(), parts.as_slice()) {
                     ("clamp", [e]) => Ok(clamp(e, &Pieces::Affine(Affine::constant(0)), &Pieces::Affine(last))),
                     ("clamp", [e, low, high]) => Ok(clamp(e, low, high)),

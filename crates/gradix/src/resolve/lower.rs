@@ -7,8 +7,8 @@ use crate::program::{
     Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, Tensor,
     TensorId, TensorKind, UnaryOp,
 };
-use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
 use crate::syntax::FUNCTIONS;
+use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
 use crate::{guard, nested};
 
 type Lowered<T> = Result<T, Diagnostic>;
@@ -121,7 +121,8 @@ impl Resolver {
                 .filter(|i| !(matches!(i, ReduceItem::Binder(_)) && std::mem::take(&mut first)))
                 .cloned()
                 .collect();
-            let inner = ast::Expr { kind: ExprKind::Reduce { op, items: rest, body: Box::new(body.clone()) }, span: body.span };
+            let inner =
+                ast::Expr { kind: ExprKind::Reduce { op, items: rest, body: Box::new(body.clone()) }, span: body.span };
             let body = self.value(&inner, frame)?;
             let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, body };
             frame.pop_to(depth, assumed);
@@ -133,7 +134,9 @@ impl Resolver {
                 if guard::has_values(&self.program.exprs, id) {
                     return Err(Diagnostic::error("value-condition", "this condition depends on values")
                         .at(condition.span)
-                        .hint("in the bracket of a reduction only indices can be tested; use 'if … then … else' inside"));
+                        .hint(
+                            "in the bracket of a reduction only indices can be tested; use 'if … then … else' inside",
+                        ));
                 }
                 match guard::conjunction(&self.program.exprs, id) {
                     Some(parts) => conditions.extend(parts),
@@ -541,8 +544,7 @@ impl Frame {
         let depth = self.indices.len();
         self.depths[self.next] = Some(depth);
         let depths = &self.depths;
-        let map: Vec<Affine> =
-            depths.iter().map(|d| Affine::index(d.map_or(u32::MAX as usize, |d| d))).collect();
+        let map: Vec<Affine> = depths.iter().map(|d| Affine::index(d.map_or(u32::MAX as usize, |d| d))).collect();
         let range = self.ranges[self.next].map(|bound| bound.with_indices(&map));
         self.scope.push((name.to_string(), depth));
         self.indices.push(Index { name: name.to_string(), range });

@@ -66,9 +66,10 @@ pub fn resolve(ast: &Ast, fixed: &[(String, Int)]) -> Result<Resolved> {
         return Err(resolver.diagnostics);
     }
     let Resolver { mut program, mut places, .. } = resolver;
-    let (tensors, exprs) = crate::settle::tidy(&mut program, false);
+    let (tensors, exprs) = crate::tidy::tidy(&mut program, false);
     let accesses = places.accesses.into_iter();
-    places.accesses = accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
+    places.accesses =
+        accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
     Ok(Resolved { program, places })
 }
 
@@ -110,7 +111,7 @@ impl Resolver {
 
     /// A size that is the smallest or largest of several expressions.
     fn derived_size(&mut self, parts: Vec<Affine>, smallest: bool) -> Affine {
-        crate::sizes::derived(&mut self.program, parts, smallest)
+        crate::extent::extent(&mut self.program, parts, smallest)
     }
 }
 

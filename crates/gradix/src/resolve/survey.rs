@@ -52,7 +52,9 @@ impl Resolver {
             self.symbols.get(&name.text)
         {
             let message = format!("the index '{}' has the name of a size or tensor", name.text);
-            self.report(Diagnostic::error("name-clash", message).at(name.span).hint("choose another name for the index"));
+            self.report(
+                Diagnostic::error("name-clash", message).at(name.span).hint("choose another name for the index"),
+            );
         }
         if survey.scope[bracket..].iter().any(|(n, _)| *n == name.text) {
             let message = format!("the index '{}' appears twice in one bracket", name.text);

@@ -1,0 +1,252 @@
+//! The points that read one element, at fixed sizes: what the paper's lattice figures show, ready to draw.
+//!
+//! In the space of the indices `α` there are the domain of the definition, the lattice `I·(β - c) + K·z` of all solutions,
+//! and the solutions inside of the domain. The same in the space of `z`, where the domain is bounded by half-planes.
+
+use std::collections::BTreeMap;
+
+use gradix::explain::AccessReport;
+use gradix::program::{Affine, Atom, Constraint, Definition, ParamId, Program, Relation};
+use gradix::{Int, print};
+
+/// A point with integer coordinates.
+pub type Point = Vec<i64>;
+
+/// What there is to draw for one access.
+#[derive(Clone, Debug)]
+pub struct Lattice {
+    /// The access and the element, in words.
+    pub title: String,
+    /// The names of the indices.
+    pub names: Vec<String>,
+    /// The two indices that are drawn; a third one is perpendicular to the drawing.
+    pub axes: [usize; 2],
+    /// Every point of the domain.
+    pub domain: Vec<Point>,
+    /// Points around the domain, and inside of it, that would read the element.
+    pub lattice: Vec<Point>,
+    /// Those that are in the domain.
+    pub solutions: Vec<Point>,
+    /// The kernel and where it starts; `None` if a floor is among the unknowns.
+    pub kernel: Option<Kernel>,
+}
+
+/// `α = origin + Σ z_k · columns_k`
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// `I·(β - c)`
+    pub origin: Point,
+    /// The columns of `K`.
+    pub columns: Vec<Point>,
+    /// The solutions in the domain.
+    pub points: Vec<Point>,
+    /// The domain: `Σ coefficients_k · z_k + constant >= 0`.
+    pub rows: Vec<(Vec<i64>, i64)>,
+}
+
+/// The most points of a domain, and the most values of an index, that can be drawn legibly.
+const MAX_POINTS: usize = 20_000;
+const MAX_EXTENT: i64 = 40;
+/// How far the lattice is shown outside of the domain.
+const MARGIN: i64 = 1;
+
+impl Lattice {
+    /// Whether an access has two or three indices.
+    pub fn can_draw(program: &Program, report: &AccessReport) -> bool {
+        let definition = program.definition_of(report.definition).expect("an access stands in a definition");
+        !report.subscripts.is_empty() && (2..=3).contains(&definition.indices.len())
+    }
+
+    /// The lattice of the element `at`, by default the one that most points read.
+    pub fn new(program: &Program, report: &AccessReport, sizes: &[Int], at: Option<&[i64]>) -> Result<Self, String> {
+        let definition = program.definition_of(report.definition).expect("an access stands in a definition");
+        let scene = Scene { program, definition, report, sizes };
+        let domain = scene.domain()?;
+        let element = match at {
+            Some(at) => scene.checked(at)?,
+            None => {
+                scene.most_read(&domain).ok_or_else(|| format!("no point reads {} at these sizes", report.access))?
+            }
+        };
+        let solutions: Vec<Point> =
+            domain.iter().filter(|point| scene.is_read(point) && scene.element(point) == element).cloned().collect();
+        let kernel = scene.kernel(&element, &solutions);
+        let axes = axes(definition.indices.len(), &solutions);
+        let lattice = scene.around(&domain, axes, kernel.as_ref()).into_iter();
+        let subscripts: Vec<String> = element.iter().map(i64::to_string).collect();
+        Ok(Lattice {
+            title: format!("{} = {}[{}]", report.access, program[report.tensor].name, subscripts.join(", ")),
+            names: definition.indices.iter().map(|index| index.name.clone()).collect(),
+            axes,
+            lattice: lattice.filter(|point| scene.element(point) == element).collect(),
+            domain,
+            solutions,
+            kernel,
+        })
+    }
+}
+
+/// An access at fixed sizes.
+struct Scene<'a> {
+    program: &'a Program,
+    definition: &'a Definition,
+    report: &'a AccessReport,
+    sizes: &'a [Int],
+}
+
+impl Scene<'_> {
+    fn value(&self, affine: &Affine, point: &[i64]) -> i64 {
+        let value = affine.evaluate(&|atom| match atom {
+            Atom::Index(position) => point.get(*position as usize).copied().unwrap_or(0).into(),
+            Atom::Param(ParamId(param)) => self.sizes[*param as usize].clone(),
+            Atom::Floor(..) => Int::ZERO,
+        });
+        i64::try_from(&value).unwrap_or(i64::MAX)
+    }
+
+    fn holds(&self, constraint: &Constraint, point: &[i64]) -> bool {
+        let value = self.value(&constraint.affine, point);
+        match constraint.relation {
+            Relation::NonNegative => value >= 0,
+            Relation::Zero => value == 0,
+        }
+    }
+
+    fn element(&self, point: &[i64]) -> Point {
+        self.report.subscripts.iter().map(|subscript| self.value(subscript, point)).collect()
+    }
+
+    /// Whether the conditions around the access let it be evaluated.
+    fn is_read(&self, point: &[i64]) -> bool {
+        self.report.cases.iter().any(|case| case.guard.iter().all(|constraint| self.holds(constraint, point)))
+    }
+
+    fn domain(&self) -> Result<Vec<Point>, String> {
+        let too_large = || {
+            let access = &self.report.access;
+            format!("the domain of {access} is too large to draw\nhelp: give smaller sizes with --param")
+        };
+        let mut points: Vec<Point> = vec![Vec::new()];
+        for index in &self.definition.indices {
+            let mut longer = Vec::new();
+            for point in &points {
+                let low = index.range.low.iter().map(|bound| self.value(bound, point)).max().unwrap_or(0);
+                let high = index.range.high.iter().map(|bound| self.value(bound, point)).min().unwrap_or(-1);
+                if high.saturating_sub(low) >= MAX_EXTENT {
+                    return Err(too_large());
+                }
+                longer.extend((low..=high).map(|value| [point.as_slice(), &[value]].concat()));
+                if longer.len() > MAX_POINTS {
+                    return Err(too_large());
+                }
+            }
+            points = longer;
+        }
+        let rest = || self.definition.conditions.iter().chain(&self.definition.assumptions);
+        points.retain(|point| rest().all(|constraint| self.holds(constraint, point)));
+        Ok(points)
+    }
+
+    fn checked(&self, at: &[i64]) -> Result<Point, String> {
+        let tensor = &self.program[self.report.tensor];
+        if at.len() != tensor.rank {
+            return Err(format!("'{}' has {} dimensions, but --at has {} indices", tensor.name, tensor.rank, at.len()));
+        }
+        let outside =
+            tensor.extents.iter().zip(at).find(|(extent, index)| !(0..self.value(extent, &[])).contains(*index));
+        match outside {
+            Some((extent, index)) => {
+                let text = print::affine(self.program, &[], extent);
+                Err(format!(
+                    "{index} is outside of '{}', whose extent {text} is {}",
+                    tensor.name,
+                    self.value(extent, &[])
+                ))
+            }
+            None => Ok(at.to_vec()),
+        }
+    }
+
+    /// The element that most points read; of several, the first.
+    fn most_read(&self, domain: &[Point]) -> Option<Point> {
+        let mut counts: BTreeMap<Point, usize> = BTreeMap::new();
+        for point in domain.iter().filter(|point| self.is_read(point)) {
+            *counts.entry(self.element(point)).or_default() += 1;
+        }
+        counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(element, _)| element)
+    }
+
+    fn kernel(&self, element: &[i64], solutions: &[Point]) -> Option<Kernel> {
+        if !self.report.floors.is_empty() {
+            return None;
+        }
+        let solution = &self.report.solution;
+        let start = self.element(&vec![0; self.definition.indices.len()]);
+        let right: Vec<Int> = element.iter().zip(&start).map(|(element, start)| Int::from(element - start)).collect();
+        let origin = small(&solution.particular(&right)?)?;
+        let columns = (0..solution.kernel.columns()).map(|k| small(&solution.kernel.column(k)));
+        let columns: Vec<Point> = columns.collect::<Option<_>>()?;
+        let inverse = gradix_int::solve(&solution.kernel);
+        let within = |point: &Point| {
+            let offset: Vec<Int> = point.iter().zip(&origin).map(|(a, b)| Int::from(a - b)).collect();
+            small(&inverse.particular(&offset)?)
+        };
+        let points = solutions.iter().map(within).collect::<Option<_>>()?;
+        let rows = self.inequalities().iter().map(|row| self.in_kernel(row, &origin, &columns)).collect();
+        Some(Kernel { origin, columns, points, rows })
+    }
+
+    /// The inequalities of the domain, and of the conditions around the access if they are one case.
+    fn inequalities(&self) -> Vec<Constraint> {
+        let guard = if let [case] = &*self.report.cases { case.guard.clone() } else { Vec::new() };
+        let linear = |constraint: &Constraint| {
+            let floors = constraint.affine.terms().iter().any(|(atom, _)| match atom {
+                Atom::Floor(inner, _) => inner.uses_indices(),
+                Atom::Index(_) | Atom::Param(_) => false,
+            });
+            constraint.relation == Relation::NonNegative && !floors
+        };
+        self.definition.domain().into_iter().chain(guard).filter(linear).collect()
+    }
+
+    fn in_kernel(&self, row: &Constraint, origin: &[i64], columns: &[Point]) -> (Vec<i64>, i64) {
+        let constant = self.value(&row.affine, origin);
+        let moved = |column: &Point| {
+            let point: Point = origin.iter().zip(column).map(|(a, b)| a + b).collect();
+            self.value(&row.affine, &point) - constant
+        };
+        (columns.iter().map(moved).collect(), constant)
+    }
+
+    /// The points of the window that is drawn; a perpendicular index runs somewhat further.
+    fn around(&self, domain: &[Point], axes: [usize; 2], kernel: Option<&Kernel>) -> Vec<Point> {
+        let near: Vec<&Point> = domain.iter().chain(kernel.map(|kernel| &kernel.origin)).collect();
+        let mut points: Vec<Point> = vec![Vec::new()];
+        for position in 0..self.definition.indices.len() {
+            let values = || near.iter().map(|point| point[position]);
+            let (low, high) = (values().min().unwrap_or(0), values().max().unwrap_or(0));
+            let margin = if axes.contains(&position) { MARGIN } else { high - low + MARGIN };
+            let longer = points.iter().flat_map(|point| {
+                (low - margin..=high + margin).map(move |value| [point.as_slice(), &[value]].concat())
+            });
+            points = longer.collect();
+        }
+        points
+    }
+}
+
+fn small(values: &[Int]) -> Option<Point> {
+    values.iter().map(|value| i64::try_from(value).ok()).collect()
+}
+
+/// The two indices that keep most solutions apart.
+fn axes(count: usize, solutions: &[Point]) -> [usize; 2] {
+    let apart = |axes: &[usize; 2]| {
+        let mut seen: Vec<[i64; 2]> = solutions.iter().map(|point| axes.map(|axis| point[axis])).collect();
+        seen.sort();
+        seen.dedup();
+        seen.len()
+    };
+    let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b])).collect::<Vec<_>>();
+    pairs.into_iter().rev().max_by_key(apart).unwrap_or([0, 1])
+}

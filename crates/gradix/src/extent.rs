@@ -1,0 +1,37 @@
+//! Sizes that are the smallest or largest of others.
+
+use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Program};
+use crate::system;
+
+/// The smallest (or largest) of several expressions in params: one of them if that is always the one,
+/// otherwise a size of its own.
+pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affine {
+    let context = program.size_context();
+    let mut kept: Vec<Affine> = Vec::new();
+    for part in parts {
+        if !kept.contains(&part) {
+            kept.push(part);
+        }
+    }
+    for position in (0..kept.len()).rev() {
+        let beaten = |other: &Affine| {
+            let (low, high) = if smallest { (other, &kept[position]) } else { (&kept[position], other) };
+            system::implies(&context, &Constraint::at_most(low.clone(), high.clone()))
+        };
+        if kept.len() > 1 && kept.iter().enumerate().any(|(i, other)| i != position && beaten(other)) {
+            kept.remove(position);
+        }
+    }
+    if kept.len() == 1 {
+        return kept.remove(0);
+    }
+    kept.sort();
+    let kind = if smallest { ParamKind::Smallest(kept.clone()) } else { ParamKind::Largest(kept.clone()) };
+    if let Some(known) = program.params.iter().position(|p| p.kind == kind) {
+        return Affine::param(ParamId(known as u32));
+    }
+    let parts: Vec<String> = kept.iter().map(|p| crate::print::affine(program, &[], p)).collect();
+    let name = format!("{}({})", if smallest { "min" } else { "max" }, parts.join(", "));
+    program.params.push(Param { name, kind });
+    Affine::param(ParamId(program.params.len() as u32 - 1))
+}

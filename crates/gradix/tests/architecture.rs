@@ -1,0 +1,143 @@
+//! One direction: a module uses only modules earlier in the flow.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The modules in the order of the flow: each uses only those before it.
+const ORDER: &[&str] = &[
+    "diagnostic",
+    "syntax",
+    "scalar",
+    "program",
+    "print",
+    "system",
+    "guard",
+    "build",
+    "nested",
+    "bounds",
+    "sizes",
+    "settle",
+    "resolve",
+    "simplify",
+    "derive",
+    "explain",
+    "graph",
+];
+
+/// Uses against the order: who, and what it uses.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    // `bind` reports mistakes at the places that `resolve` has noted (`Places`, `describe`).
+    ("sizes", "resolve"),
+    // `derive::names` gives names to the indices of any program.
+    ("settle", "derive"),
+    ("simplify", "derive"),
+];
+
+#[test]
+fn a_module_uses_only_modules_earlier_in_the_flow() {
+    let mut wrong = Vec::new();
+    for (module, used) in uses() {
+        let place = |name: &str| ORDER.iter().position(|known| *known == name);
+        let (Some(own), Some(other)) = (place(&module), place(&used)) else {
+            wrong.push(format!("{module} or {used} is not in the list"));
+            continue;
+        };
+        if other > own && !EXCEPTIONS.contains(&(&module, &used)) {
+            wrong.push(format!("{module} uses {used}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_module_is_in_the_flow_and_every_exception_is_needed() {
+    let modules: BTreeSet<String> = files().into_iter().map(|(module, _)| module).collect();
+    let listed: BTreeSet<String> = ORDER.iter().map(|name| name.to_string()).collect();
+    assert_eq!(modules, listed);
+    for (module, used) in EXCEPTIONS {
+        assert!(uses().contains(&(module.to_string(), used.to_string())), "{module} does not use {used}");
+    }
+}
+
+/// Every pair of a module and another one that it uses.
+fn uses() -> BTreeSet<(String, String)> {
+    let mut uses = BTreeSet::new();
+    for (module, path) in files() {
+        for used in used_modules(&code(&path)) {
+            if used != module {
+                uses.insert((module.clone(), used));
+            }
+        }
+    }
+    uses
+}
+
+/// The modules that follow `crate::` in a text, alone or in braces.
+fn used_modules(code: &str) -> Vec<String> {
+    let mut used = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        let items = match rest.strip_prefix('{') {
+            Some(list) => top_level(list),
+            None => vec![rest],
+        };
+        let names = items.into_iter().map(|item| item.trim_start().split(|c: char| !is_word(c)).next().unwrap_or(""));
+        used.extend(names.filter(|name| name.starts_with(char::is_lowercase)).map(str::to_string));
+    }
+    used
+}
+
+/// The items of a list in braces, up to its end.
+fn top_level(list: &str) -> Vec<&str> {
+    let (mut items, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                items.push(&list[start..at]);
+                break;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                items.push(&list[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A file without its tests and comments. Unit tests stand at the end, and may use everything.
+fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The source files, each with the top-level module that it belongs to; `lib.rs` belongs to none.
+fn files() -> Vec<(String, PathBuf)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let path = entry.unwrap().path();
+        let module = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            let inner = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+            found.extend(inner.map(|path| (module.clone(), path)));
+        } else if module != "lib" {
+            found.push((module, path));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn uses_are_found_in_every_form() {
+    let code = "use crate::{a::{b, c}, d};\nuse crate::e::f;\nlet x = crate::g::h(crate::Type);\n";
+    assert_eq!(used_modules(code), ["a", "d", "e", "g"]);
+}
