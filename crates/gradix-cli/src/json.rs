@@ -34,7 +34,7 @@ use gradix::Int;
 use gradix::print;
 use gradix::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind,
-    Program, Relation, TensorKind, UnaryOp,
+    Program, Relation, TensorKind, UnaryOp, names,
 };
 use serde_json::{Map, Value, json};
 
@@ -57,7 +57,7 @@ pub fn json(program: &Program) -> String {
 
 fn definition(program: &Program, definition: &Definition) -> Value {
     let mut taken: HashSet<String> = program.params.iter().map(|param| param.name.clone()).collect();
-    let names = definition.indices.iter().map(|index| print::fresh(&index.name, &mut taken)).collect();
+    let names = definition.indices.iter().map(|index| names::fresh(&index.name, &mut taken)).collect();
     let scope = Scope { program, names };
     let tensor = &program[definition.tensor];
     let indices = definition.indices.iter().zip(&scope.names).map(|(index, name)| {

@@ -36,6 +36,8 @@ pub struct Lattice {
 pub struct Kernel {
     /// `I·(β - c)`
     pub origin: Point,
+    /// Where its columns are drawn from: there, or at a solution if that is far from the domain.
+    pub start: Point,
     /// The columns of `K`.
     pub columns: Vec<Point>,
     /// The solutions in the domain.
@@ -49,6 +51,8 @@ const MAX_POINTS: usize = 20_000;
 const MAX_EXTENT: i64 = 40;
 /// How far the lattice is shown outside of the domain.
 const MARGIN: i64 = 1;
+/// How far from the domain the window may reach for the start of the kernel.
+const NEAR: i64 = 3;
 
 impl Lattice {
     /// Whether an access has two or three indices.
@@ -70,7 +74,7 @@ impl Lattice {
         };
         let solutions: Vec<Point> =
             domain.iter().filter(|point| scene.is_read(point) && scene.element(point) == element).cloned().collect();
-        let kernel = scene.kernel(&element, &solutions);
+        let kernel = scene.kernel(&element, &domain, &solutions);
         let axes = axes(definition.indices.len(), &solutions);
         let lattice = scene.around(&domain, axes, kernel.as_ref()).into_iter();
         let subscripts: Vec<String> = element.iter().map(i64::to_string).collect();
@@ -167,22 +171,25 @@ impl Scene<'_> {
         }
     }
 
-    /// The element that most points read; of several, the first.
+    /// The element that most points read; of several, the one in the middle.
     fn most_read(&self, domain: &[Point]) -> Option<Point> {
         let mut counts: BTreeMap<Point, usize> = BTreeMap::new();
         for point in domain.iter().filter(|point| self.is_read(point)) {
             *counts.entry(self.element(point)).or_default() += 1;
         }
-        counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(element, _)| element)
+        let most = counts.values().copied().max()?;
+        let mut elements: Vec<Point> = counts.into_iter().filter(|(_, count)| *count == most).map(|(e, _)| e).collect();
+        Some(elements.swap_remove(elements.len() / 2))
     }
 
-    fn kernel(&self, element: &[i64], solutions: &[Point]) -> Option<Kernel> {
+    fn kernel(&self, element: &[i64], domain: &[Point], solutions: &[Point]) -> Option<Kernel> {
         if !self.report.floors.is_empty() {
             return None;
         }
         let solution = &self.report.solution;
-        let start = self.element(&vec![0; self.definition.indices.len()]);
-        let right: Vec<Int> = element.iter().zip(&start).map(|(element, start)| Int::from(element - start)).collect();
+        let offset = self.element(&vec![0; self.definition.indices.len()]);
+        let right: Vec<Int> =
+            element.iter().zip(&offset).map(|(element, offset)| Int::from(element - offset)).collect();
         let origin = small(&solution.particular(&right)?)?;
         let columns = (0..solution.kernel.columns()).map(|k| small(&solution.kernel.column(k)));
         let columns: Vec<Point> = columns.collect::<Option<_>>()?;
@@ -193,7 +200,8 @@ impl Scene<'_> {
         };
         let points = solutions.iter().map(within).collect::<Option<_>>()?;
         let rows = self.inequalities().iter().map(|row| self.in_kernel(row, &origin, &columns)).collect();
-        Some(Kernel { origin, columns, points, rows })
+        let start = if is_near(&origin, domain) { &origin } else { solutions.first()? };
+        Some(Kernel { start: start.clone(), origin, columns, points, rows })
     }
 
     /// The inequalities of the domain, and of the conditions around the access if they are one case.
@@ -220,7 +228,7 @@ impl Scene<'_> {
 
     /// The points of the window that is drawn; a perpendicular index runs somewhat further.
     fn around(&self, domain: &[Point], axes: [usize; 2], kernel: Option<&Kernel>) -> Vec<Point> {
-        let near: Vec<&Point> = domain.iter().chain(kernel.map(|kernel| &kernel.origin)).collect();
+        let near: Vec<&Point> = domain.iter().chain(kernel.map(|kernel| &kernel.start)).collect();
         let mut points: Vec<Point> = vec![Vec::new()];
         for position in 0..self.definition.indices.len() {
             let values = || near.iter().map(|point| point[position]);
@@ -233,6 +241,15 @@ impl Scene<'_> {
         }
         points
     }
+}
+
+/// Whether a point is inside of the box around the others, or a few steps away.
+fn is_near(point: &[i64], others: &[Point]) -> bool {
+    point.iter().enumerate().all(|(position, value)| {
+        let values = || others.iter().map(|other| other[position]);
+        let (low, high) = (values().min().unwrap_or(0), values().max().unwrap_or(0));
+        (low - NEAR..=high + NEAR).contains(value)
+    })
 }
 
 fn small(values: &[Int]) -> Option<Point> {

@@ -54,9 +54,16 @@ pub fn single(value: f64) -> String {
 fn cells(data: &[f64]) -> Vec<String> {
     let scientific = needs_exponent(data);
     let parts: Vec<(String, String)> = data.iter().map(|&value| parts(value, scientific)).collect();
-    let before = parts.iter().map(|(whole, _)| whole.len()).max().unwrap_or(0);
     let after = parts.iter().map(|(_, rest)| rest.len()).max().unwrap_or(0);
-    parts.iter().map(|(whole, rest)| format!("{whole:>before$}{rest:<after$}")).collect()
+    // What has no point (inf, nan) may reach over the digits behind it.
+    let whole =
+        parts.iter().map(|(whole, rest)| if rest.is_empty() { whole.len().saturating_sub(after) } else { whole.len() });
+    let before = whole.max().unwrap_or(0);
+    let cell = |(whole, rest): &(String, String)| match rest.is_empty() {
+        true => format!("{whole:>0$}", before + after),
+        false => format!("{whole:>before$}{rest:<after$}"),
+    };
+    parts.iter().map(cell).collect()
 }
 
 /// NumPy's rule for when fixed notation would lose digits or run long.
@@ -120,7 +127,7 @@ mod tests {
     #[test]
     fn points_are_aligned() {
         check(&[3], &[0.5, -1.25, 30.0], "y[3] = [ 0.5  -1.25 30.  ]\n");
-        check(&[2], &[1.0, f64::NEG_INFINITY], "y[2] = [  1. -inf ]\n");
+        check(&[2], &[1.0, f64::NEG_INFINITY], "y[2] = [  1. -inf]\n");
         check(&[2], &[1.0, -2.5e-9], "y[2] = [ 1.e+00  -2.5e-09]\n");
     }
 

@@ -91,7 +91,7 @@ impl Panel {
         let axis = "stroke=\"black\" stroke-width=\"0.8\" marker-end=\"url(#arrow)\"";
         self.add(&format!("<path d=\"M{left} {bottom} H{}\" {axis}/>", right + 14.0));
         self.text([right + 10.0, bottom + 18.0], names[0], "font-style=\"italic\" font-size=\"14\"");
-        let every = if self.unit < 20.0 { 5 } else { 1 };
+        let every = if self.unit < 22.0 { 5 } else { 1 };
         for tick in (self.low[0]..=self.high[0]).filter(|tick| tick % every == 0) {
             let x = self.at([tick as f64, 0.0])[0];
             self.add(&format!("<path d=\"M{x} {bottom} v4\" stroke=\"black\"/>"));
@@ -103,7 +103,7 @@ impl Panel {
         }
         self.add(&format!("<path d=\"M{left} {bottom} V{}\" {axis}/>", top - 14.0));
         self.text([left - 16.0, top - 4.0], names[1], "font-style=\"italic\" font-size=\"14\"");
-        for tick in (self.low[1]..=self.high[1]).filter(|tick| tick % every == 0) {
+        for tick in self.low[1]..=self.high[1] {
             let y = self.at([0.0, tick as f64])[1];
             self.add(&format!("<path d=\"M{left} {y} h-4\" stroke=\"black\"/>"));
             self.text([left - 8.0, y + 4.0], &tick.to_string(), "text-anchor=\"end\" font-size=\"11\"");
@@ -146,7 +146,7 @@ impl Panel {
         self.add(&format!("<path d=\"M{a} {b} L{c} {d}\" {style}/>"));
     }
 
-    /// A cross with its label.
+    /// A cross with its label, `l` before it and `h` behind it.
     fn cross(&mut self, point: [f64; 2], label: &str) {
         let [x, y] = self.at(point);
         self.add(&format!(
@@ -154,14 +154,19 @@ impl Panel {
             x - 4.0,
             y - 4.0
         ));
-        self.text([x + 8.0, y + 14.0], label, &format!("fill=\"{RED}\" font-style=\"italic\" font-weight=\"bold\""));
+        let place = if label == "l" { [x - 14.0, y - 8.0] } else { [x + 9.0, y + 15.0] };
+        self.text(place, label, &format!("fill=\"{RED}\" font-style=\"italic\" font-weight=\"bold\""));
     }
 
     /// An arrow with its label beside it, nearer to the head.
     fn arrow(&mut self, from: [f64; 2], to: [f64; 2], label: &str) {
         self.line(from, to, "stroke=\"black\" stroke-width=\"2\" marker-end=\"url(#arrow)\"");
         let [x, y] = self.at([0, 1].map(|axis| from[axis] + 0.7 * (to[axis] - from[axis])));
-        let across = if (to[0] - from[0]).abs() < 1e-9 { [7.0, 4.0] } else { [-14.0, -9.0] };
+        let across = match (to[0] - from[0], to[1] - from[1]) {
+            (0.0, _) => [7.0, 4.0],
+            (_, rise) if rise < 0.0 => [6.0, -9.0],
+            _ => [-14.0, -9.0],
+        };
         self.text([x + across[0], y + across[1]], label, "font-weight=\"bold\"");
     }
 }
@@ -171,7 +176,7 @@ fn index_space(lattice: &Lattice, clip: &str) -> Panel {
     let domain: Vec<[i64; 2]> = unique(lattice.domain.iter().map(flat));
     let solutions: Vec<[i64; 2]> = unique(lattice.solutions.iter().map(flat));
     let others: Vec<[i64; 2]> = unique(lattice.lattice.iter().map(flat).filter(|point| !solutions.contains(point)));
-    let start = lattice.kernel.as_ref().map(|kernel| flat(&kernel.origin));
+    let start = lattice.kernel.as_ref().map(|kernel| flat(&kernel.start));
     let [a, b] = lattice.axes.map(|axis| lattice.names[axis].as_str());
     let hidden = (0..lattice.names.len()).find(|axis| !lattice.axes.contains(axis));
     let caption = match hidden {
@@ -209,18 +214,21 @@ fn lines(panel: &mut Panel, kernel: &Kernel, axes: [usize; 2]) {
     }
 }
 
-/// The columns of the kernel, from `I (β - c)`.
+/// The columns of the kernel, from `I (β - c)` if that is near.
 fn arrows(panel: &mut Panel, kernel: &Kernel, axes: [usize; 2]) {
-    let start = axes.map(|axis| kernel.origin[axis] as f64);
+    let start = axes.map(|axis| kernel.start[axis] as f64);
     for (number, column) in kernel.columns.iter().enumerate() {
-        let end = axes.map(|axis| (kernel.origin[axis] + column[axis]) as f64);
+        let end = axes.map(|axis| (kernel.start[axis] + column[axis]) as f64);
         let label = if kernel.columns.len() == 1 { "K".into() } else { format!("K{}", subscript(number + 1)) };
         if end != start {
             panel.arrow(start, end, &label);
         }
     }
-    let [x, y] = panel.at(start);
-    panel.text([x + 5.0, y + 18.0], "I(β−c)", "font-size=\"12\"");
+    if kernel.start == kernel.origin {
+        let downwards = kernel.columns.iter().any(|column| column[axes[1]] < 0);
+        let [x, y] = panel.at(start);
+        panel.text([x + 5.0, if downwards { y - 10.0 } else { y + 18.0 }], "I(β−c)", "font-size=\"12\"");
+    }
 }
 
 /// The space of `z`, if it has one or two dimensions.

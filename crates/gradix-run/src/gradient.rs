@@ -1,14 +1,12 @@
 //! A program's reverse-mode derivative, and how the two belong together: which input of the derivative is the upstream
 //! derivative of which result, which of its results is the derivative by which argument, and what its sizes are.
 
-use std::collections::HashSet;
-
 use gradix::derive::{Mode, Options};
 use gradix::diagnostic::Result;
-use gradix::program::{Atom, ParamId, ParamKind, Program, TensorId, TensorKind};
+use gradix::program::{Atom, ParamId, ParamKind, Program, TensorId, names};
 use gradix::resolve::Places;
 use gradix::sizes::{self, Known};
-use gradix::{Int, derive, print};
+use gradix::{Int, derive};
 
 /// The derivative of a program whose ids these are.
 #[derive(Clone, Debug)]
@@ -28,9 +26,9 @@ impl Gradient {
         let derivative = derive(program, &options)?;
         let wrt = chosen(program, wrt, program.inputs().collect());
         let of = chosen(program, of, program.outputs.clone());
-        let mut taken = taken(program);
+        let mut taken = names::taken(program);
         let upstream =
-            of.into_iter().map(|f| (f, print::fresh(&format!("d{}", program[f].name), &mut taken))).collect();
+            of.into_iter().map(|f| (f, names::fresh(&format!("d{}", program[f].name), &mut taken))).collect();
         Ok(Gradient { derivative, upstream, wrt })
     }
 
@@ -62,14 +60,6 @@ fn chosen(program: &Program, names: Option<Vec<String>>, all: Vec<TensorId>) -> 
         }
     }
     chosen
-}
-
-/// The names that derivation avoids.
-fn taken(program: &Program) -> HashSet<String> {
-    let tensors = program.tensors.iter().filter(|tensor| tensor.kind != TensorKind::Nested).map(|tensor| &tensor.name);
-    let params = program.params.iter().map(|param| &param.name);
-    let indices = program.definitions.iter().flat_map(|definition| definition.indices.iter().map(|index| &index.name));
-    tensors.chain(params).chain(indices).cloned().collect()
 }
 
 #[cfg(test)]

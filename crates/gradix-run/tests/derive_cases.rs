@@ -8,8 +8,8 @@
 mod cases;
 
 use cases::Case;
-use gradix::derive::names;
 use gradix::derive::{Mode, Options};
+use gradix::program::names;
 use gradix::program::{Program, TensorId, verify};
 use gradix::sizes::{Known, choose};
 use gradix::syntax::parse;
@@ -22,7 +22,7 @@ type Arrays = HashMap<String, Array>;
 
 #[test]
 fn cases() {
-    cases::check("derive", |case, section| std::panic::catch_unwind(|| {
+    cases::check("derive", |case, section| {
         let mut words = section.split_whitespace();
         let kind = words.next().unwrap_or_default();
         let subject = Subject::new(case, words.clone());
@@ -36,7 +36,7 @@ fn cases() {
             "error" => subject.refused(words.next().unwrap_or_default()),
             _ => panic!("unknown section `{section}`"),
         }
-    }).unwrap_or_else(|e| format!("PANIC {}\n", e.downcast_ref::<String>().cloned().unwrap_or_default())));
+    });
 }
 
 /// A program and what to derive.
@@ -93,7 +93,7 @@ impl Subject {
             let inputs = self.inputs(seed);
             let mut taken = names::taken(&self.program);
             let dots: Vec<String> = (gradient.wrt.iter())
-                .map(|&x| print::fresh(&format!("{}_dot", self.program[x].name), &mut taken))
+                .map(|&x| names::fresh(&format!("{}_dot", self.program[x].name), &mut taken))
                 .collect();
             let mut tangents = inputs.clone();
             for (&x, dot) in gradient.wrt.iter().zip(&dots) {

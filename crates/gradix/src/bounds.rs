@@ -116,6 +116,33 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
     open
 }
 
+/// Whether every access in an expression stays inside its tensor wherever the domain holds.
+pub fn stays_inside(program: &mut Program, root: ExprId, domain: &[Constraint]) -> bool {
+    let accesses = guard::guarded_accesses(&mut program.exprs, root);
+    accesses.iter().all(|(access, guards)| {
+        let Expr::Access(tensor, subscripts) = &program.exprs[*access] else { return true };
+        let needed: Vec<Constraint> = match program[*tensor].kind {
+            TensorKind::Nested => {
+                let definition = program.definition_of(*tensor).expect("a nested tensor is defined");
+                definition.output_domain().iter().map(|c| c.with_indices(subscripts)).collect()
+            }
+            TensorKind::Input | TensorKind::Defined => {
+                let pairs = subscripts.iter().zip(&program[*tensor].extents);
+                let rows = pairs.flat_map(|(s, extent)| {
+                    let above = Constraint::at_most(s.clone(), extent.shift(-1));
+                    [Constraint::non_negative(s.clone()), above]
+                });
+                rows.collect()
+            }
+        };
+        let holds = |guard: &Guard| {
+            let known = [domain, guard].concat();
+            needed.iter().all(|row| system::implies(&known, row))
+        };
+        guards.iter().all(holds)
+    })
+}
+
 fn runs_over_extent(
     program: &Program,
     definition: &Definition,

@@ -271,6 +271,11 @@ impl Product {
         }
     }
 
+    /// Whether the number in front is 0.
+    pub fn is_zero(&self) -> bool {
+        self.coefficient == 0.0
+    }
+
     /// The product of both.
     pub fn times(mut self, other: &Product) -> Self {
         self.coefficient *= other.coefficient;
@@ -295,10 +300,11 @@ impl Product {
         Product { coefficient: self.divisor, divisor: self.coefficient, factors: self.divisors, divisors: self.factors }
     }
 
-    /// The part that satisfies a test, and the rest; numbers go with the rest.
-    pub fn split(self, test: impl Fn(ExprId) -> bool) -> (Product, Product) {
-        let (factors, other_factors) = self.factors.into_iter().partition(|(base, _)| test(*base));
-        let (divisors, other_divisors) = self.divisors.into_iter().partition(|(base, _)| test(*base));
+    /// The part that satisfies a test, and the rest; numbers go with the rest. The test gets a factor or
+    /// (with `true`) a divisor.
+    pub fn split(self, mut test: impl FnMut(ExprId, bool) -> bool) -> (Product, Product) {
+        let (factors, other_factors) = self.factors.into_iter().partition(|(base, _)| test(*base, false));
+        let (divisors, other_divisors) = self.divisors.into_iter().partition(|(base, _)| test(*base, true));
         let passed = Product { coefficient: 1.0, divisor: 1.0, factors, divisors };
         let rest = Product {
             factors: other_factors,
@@ -311,6 +317,10 @@ impl Product {
 
     /// Back to an expression.
     pub fn build(mut self, exprs: &mut Exprs) -> ExprId {
+        if self.coefficient == 0.0 {
+            // There is no negative zero in the language.
+            self.coefficient = 0.0;
+        }
         if self.divisor < 0.0 {
             (self.coefficient, self.divisor) = (-self.coefficient, -self.divisor);
         }

@@ -18,7 +18,7 @@ use crate::guard::{self, Guard};
 use crate::print;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, Range, Tensor, TensorId, TensorKind,
+    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, Range, Tensor, TensorId, TensorKind, names,
 };
 use crate::syntax::ast::{Ast, Statement, StatementKind};
 use gradix_int::{Int, IntegerSolution, Matrix, solve};
@@ -323,7 +323,7 @@ fn cases(
 
 fn points(program: &Program, definition: &Definition, gathered: &Gathered, element: &[String]) -> Points {
     let mut taken: HashSet<String> = element.iter().cloned().collect();
-    let free: Vec<String> = gathered.free.iter().map(|name| crate::program::names::fresh(name, &mut taken)).collect();
+    let free: Vec<String> = gathered.free.iter().map(|name| names::fresh(name, &mut taken)).collect();
     let names: Vec<&str> = element.iter().chain(&free).map(String::as_str).collect();
     let all = |constraints: &[Constraint]| -> Vec<String> {
         constraints.iter().map(|constraint| print::constraint(program, &names, constraint)).collect()

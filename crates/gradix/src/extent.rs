@@ -1,18 +1,13 @@
 //! Sizes that are the smallest or largest of others.
 
-use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Program};
+use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Program, distinct};
 use crate::system;
 
 /// The smallest (or largest) of several expressions in params: one of them if that is always the one,
 /// otherwise a size of its own.
 pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affine {
     let context = program.size_context();
-    let mut kept: Vec<Affine> = Vec::new();
-    for part in parts {
-        if !kept.contains(&part) {
-            kept.push(part);
-        }
-    }
+    let mut kept = distinct(parts.into_iter());
     for position in (0..kept.len()).rev() {
         let beaten = |other: &Affine| {
             let (low, high) = if smallest { (other, &kept[position]) } else { (&kept[position], other) };

@@ -6,6 +6,7 @@ pub mod derive;
 pub mod diagnostic;
 pub mod explain;
 pub mod extent;
+pub mod factor;
 pub mod graph;
 pub mod guard;
 pub mod nested;

@@ -19,24 +19,8 @@ pub fn add(
 ) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
     let used = used_outputs(program, &full);
     let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
-    let mut map = vec![Affine::index(u32::MAX as usize); full.indices.len()];
-    for (new, &old) in kept.iter().chain(&(full.rank..full.indices.len()).collect::<Vec<_>>()).enumerate() {
-        map[old] = Affine::index(new);
-    }
-    let (outputs, assumptions) = outputs_of(&full, &kept, context)?;
-    let rename = |range: &Range| range.map(|bound| bound.with_indices(&map));
-    let outer = kept.iter().zip(outputs).map(|(&old, range)| (full.indices[old].name.clone(), range));
-    let inner = full.indices[full.rank..].iter().map(|i| (i.name.clone(), i.range.clone()));
-    let indices = outer.chain(inner).map(|(name, range)| Index { name, range: rename(&range) }).collect();
-    let definition = Definition {
-        tensor: TensorId(program.tensors.len() as u32),
-        indices,
-        rank: kept.len(),
-        reduction: full.reduction,
-        conditions: full.conditions.iter().map(|c| c.with_indices(&map)).collect(),
-        assumptions: assumptions.iter().map(|c| c.with_indices(&map)).collect(),
-        body: remap(&mut program.exprs, full.body, &map),
-    };
+    let (definition, map) = narrowed(program, &full, &kept, context)?;
+    let definition = Definition { tensor: TensorId(program.tensors.len() as u32), ..definition };
     let subscripts: Vec<Affine> = kept.iter().map(|&old| Affine::index(old)).collect();
     for &access in shared {
         let Expr::Access(tensor, existing) = &program.exprs[access] else { continue };
@@ -78,6 +62,34 @@ pub fn define(
     None
 }
 
+/// The same definition over the outputs at `kept` only (the others must not be used).
+pub fn narrowed(
+    program: &mut Program,
+    full: &Definition,
+    kept: &[usize],
+    context: &[Constraint],
+) -> Result<(Definition, Vec<Affine>), Diagnostic> {
+    let mut map = vec![Affine::index(u32::MAX as usize); full.indices.len()];
+    for (new, old) in kept.iter().copied().chain(full.rank..full.indices.len()).enumerate() {
+        map[old] = Affine::index(new);
+    }
+    let (outputs, assumptions) = outputs_of(full, kept, context)?;
+    let rename = |range: &Range| range.map(|bound| bound.with_indices(&map));
+    let outer = kept.iter().zip(outputs).map(|(&old, range)| (full.indices[old].name.clone(), range));
+    let inner = full.indices[full.rank..].iter().map(|i| (i.name.clone(), i.range.clone()));
+    let indices = outer.chain(inner).map(|(name, range)| Index { name, range: rename(&range) }).collect();
+    let definition = Definition {
+        tensor: full.tensor,
+        indices,
+        rank: kept.len(),
+        reduction: full.reduction,
+        conditions: full.conditions.iter().map(|c| c.with_indices(&map)).collect(),
+        assumptions: assumptions.iter().map(|c| c.with_indices(&map)).collect(),
+        body: remap(&mut program.exprs, full.body, &map),
+    };
+    Ok((definition, map))
+}
+
 /// The expression with its indices replaced.
 pub fn remap(exprs: &mut Exprs, root: ExprId, map: &[Affine]) -> ExprId {
     let identity = map.iter().enumerate().all(|(i, a)| a.as_index() == Some(i));
@@ -87,7 +99,8 @@ pub fn remap(exprs: &mut Exprs, root: ExprId, map: &[Affine]) -> ExprId {
     Rewriter::default().rewrite(exprs, root, &mut WithIndices(map))
 }
 
-fn used_outputs(program: &Program, full: &Definition) -> Vec<bool> {
+/// Which outputs the body, the conditions or the ranges of a reduction mention.
+pub fn used_outputs(program: &Program, full: &Definition) -> Vec<bool> {
     let mut used = program.exprs.used_indices(full.body, full.indices.len());
     let mut see = |affine: &Affine| affine.visit_indices(&mut |i| used[i] = true);
     full.conditions.iter().for_each(|c| see(&c.affine));
@@ -112,20 +125,23 @@ fn outputs_of(
     let written: Vec<Range> = kept.iter().map(|&i| full.indices[i].range.clone()).collect();
     let closed = written.iter().flat_map(|r| r.low.iter().chain(&r.high)).all(alone);
     let (own, foreign): (Vec<_>, Vec<_>) = full.assumptions.iter().cloned().partition(|c| alone(&c.affine));
-    if closed && foreign.is_empty() {
+    if closed && foreign.is_empty() && kept.len() == full.rank {
         return Ok((written, own));
     }
     let eliminated = |atom: &Atom| matches!(atom, Atom::Index(i) if !kept.contains(&(*i as usize)));
+    let known: Vec<Constraint> = kept
+        .iter()
+        .filter(|_| closed)
+        .flat_map(|&i| full.indices[i].range.constraints(i).collect::<Vec<_>>())
+        .chain(context.iter().cloned())
+        .collect();
     let projected = system::project(&full.output_domain(), &eliminated)?;
-    let rows = projected.into_iter().filter(|c| c.affine.uses_indices()).collect::<Vec<_>>();
+    let Some(rows) = system::prune(projected, &known) else {
+        let never = Constraint::non_negative(Affine::constant(-1));
+        return Ok((kept.iter().map(|_| Range::extent(Affine::constant(0))).collect(), vec![never]));
+    };
     if closed {
-        let known: Vec<Constraint> = kept
-            .iter()
-            .flat_map(|&i| full.indices[i].range.constraints(i).collect::<Vec<_>>())
-            .chain(context.iter().cloned())
-            .collect();
-        let assumptions = system::prune(rows, &known).unwrap_or(own);
-        return Ok((written, assumptions));
+        return Ok((written, rows));
     }
     match system::solve(rows, kept, context) {
         Ok(Some(solved)) => Ok((solved.ranges, [solved.conditions, solved.outer].concat())),

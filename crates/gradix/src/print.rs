@@ -124,18 +124,16 @@ fn param_declaration(program: &Program, param: ParamId) -> ast::ParamDeclaration
     let mut bounds = Vec::new();
     for fact in &program.facts {
         let mut latest = None;
-        fact.affine.visit_atoms(&mut |atom| {
-            if let Atom::Param(p) = atom
-                && program.params[p.0 as usize].kind == ParamKind::Free
-            {
-                latest = latest.max(Some(*p));
-            }
-        });
-        let factor = fact.affine.coefficient(&own);
-        if latest != Some(param) || factor == Int::ZERO {
+        visit_params(program, &fact.affine, &mut |p| latest = latest.max(Some(p)));
+        if latest != Some(param) {
             continue;
         }
-        let rest = fact.affine.add_scaled(&-factor.clone(), &Affine::atom(own.clone()));
+        let mut factor = fact.affine.coefficient(&own);
+        let mut rest = fact.affine.add_scaled(&-factor.clone(), &Affine::atom(own.clone()));
+        if factor == Int::ZERO {
+            // Only `min` or `max` of sizes mentions it: `e >= 0` is `own <= own + e`.
+            (factor, rest) = (Int::NEG_ONE, rest + Affine::param(param));
+        }
         let (op, bound) = match (fact.relation, factor > Int::ZERO) {
             (Relation::Zero, true) => (CompareOp::Eq, (-rest).floor_div(&factor)),
             (Relation::Zero, false) => (CompareOp::Eq, rest.floor_div(&-factor)),

@@ -11,7 +11,7 @@ use crate::program::{
     Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
     TensorId, TensorKind, UnaryOp,
 };
-use crate::{build, extent, guard, nested, system};
+use crate::{bounds, build, extent, guard, nested, system};
 use std::collections::{HashMap, HashSet};
 
 /// Settles every definition, and says whether anything changed. Those in `generated` are the compiler's own
@@ -24,6 +24,7 @@ pub fn settle(
     let mut changed = false;
     loop {
         drop_unread(program);
+        changed |= narrow_nested(program)?;
         let readers = readers(program);
         let mut plan = Plan::default();
         // Readers first: what is put into a reader that is itself put elsewhere waits for the next round.
@@ -42,6 +43,39 @@ pub fn settle(
             }
         }
         apply(program, plan);
+    }
+}
+
+/// Drops outputs of nested definitions that nothing in them depends on any more.
+fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
+    let context = program.size_context();
+    let mut kept: HashMap<TensorId, Vec<usize>> = HashMap::new();
+    for place in 0..program.definitions.len() {
+        let definition = program.definitions[place].clone();
+        let used = nested::used_outputs(program, &definition);
+        if program[definition.tensor].kind == TensorKind::Nested && used.contains(&false) {
+            let positions: Vec<usize> = (0..definition.rank).filter(|&i| used[i]).collect();
+            program.definitions[place] = nested::narrowed(program, &definition, &positions, &context)?.0;
+            program.tensors[definition.tensor.0 as usize].rank = positions.len();
+            kept.insert(definition.tensor, positions);
+        }
+    }
+    let mut rewriter = Rewriter::default();
+    for definition in &mut program.definitions {
+        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Narrowed(&kept));
+    }
+    Ok(!kept.is_empty())
+}
+
+struct Narrowed<'a>(&'a HashMap<TensorId, Vec<usize>>);
+
+impl Rules for Narrowed<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        let subscripts = match self.0.get(&tensor) {
+            Some(kept) => kept.iter().map(|&i| subscripts[i].clone()).collect(),
+            None => subscripts,
+        };
+        exprs.access(tensor, subscripts)
     }
 }
 
@@ -105,7 +139,7 @@ fn decide(program: &Program, definition: &Definition, reads: &[Read], generated:
             return;
         }
     }
-    if is_nested && !(definition.reduction.is_some() && matches!(reads, [r] if bare(&r.subscripts))) {
+    if is_nested && !(definition.reduction.is_some() && matches!(reads, [r] if r.uses == 1 && bare(&r.subscripts))) {
         plan.named.push(tensor);
     }
 }
@@ -206,8 +240,16 @@ fn give_name(program: &mut Program, tensor: TensorId, taken: &mut HashSet<String
     let boxed: Vec<Range> = extents.iter().cloned().map(Range::extent).collect();
     let known = boxed.iter().enumerate().flat_map(|(p, r)| r.constraints(p).collect::<Vec<_>>());
     let known: Vec<Constraint> = known.chain(context).collect();
-    let open = system::prune(rows, &known).unwrap_or_default();
+    let mut open = system::prune(rows, &known).unwrap_or_else(|| vec![Constraint::non_negative(Affine::constant(-1))]);
     let body = nested::remap(&mut program.exprs, definition.body, &map);
+    // That the reader is evaluated at all matters only where the body could not be computed otherwise.
+    let reduced = definition.indices.iter().enumerate().skip(definition.rank);
+    let inner = reduced.flat_map(|(p, i)| i.range.map(|b| b.with_indices(&map)).constraints(p).collect::<Vec<_>>());
+    let inner: Vec<Constraint> = inner.chain(definition.conditions.iter().map(|c| c.with_indices(&map))).collect();
+    let needed: Vec<Constraint> = open.iter().filter(|c| c.affine.uses_indices()).cloned().collect();
+    if needed.len() < open.len() && bounds::stays_inside(program, body, &[known, needed.clone(), inner].concat()) {
+        open = needed;
+    }
     definition.body = match definition.reduction {
         Some(_) => body,
         None => {

@@ -2,7 +2,7 @@
 //!
 //! The passes are repeated until nothing changes, so simplifying twice is simplifying once.
 
-use crate::build::{self, Build, Product};
+use crate::build::{self, Build};
 use crate::diagnostic::Diagnostic;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
@@ -11,7 +11,7 @@ use crate::program::{
     TensorId, TensorKind, UnaryOp,
 };
 use crate::system;
-use crate::{guard, nested, settle, tidy};
+use crate::{factor, guard, nested, settle, tidy};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
@@ -80,17 +80,11 @@ fn factor_sums(program: &mut Program) -> Result<bool, Diagnostic> {
     let context = program.size_context();
     let mut changed = false;
     for definition in std::mem::take(&mut program.definitions) {
-        let exprs = &mut program.exprs;
-        let (rank, count) = (definition.rank, definition.indices.len());
-        let depends = |exprs: &Exprs, id: ExprId| exprs.used_indices(id, count)[rank..].contains(&true);
-        let product = Product::of(exprs, definition.body);
-        let (inside, outside) = product.split(|factor| depends(exprs, factor));
-        let outside = outside.build(exprs);
-        if definition.reduction != Some(ReduceOp::Sum) || exprs.as_constant(outside) == Some(1.0) {
+        let Some((outside, body)) = factor::factor(program, &definition, &context) else {
             program.definitions.push(definition);
             continue;
-        }
-        let body = inside.build(exprs);
+        };
+        let rank = definition.rank;
         let name = program[definition.tensor].name.clone();
         let full = Definition { body, ..definition.clone() };
         let (sum, _) = nested::add(program, full, name, &context, &[])?;

@@ -111,13 +111,14 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
         for (id, shape) in &known.shapes {
             for (extent, &length) in program[*id].extents.iter().zip(shape) {
                 solve_extent(
+                    program,
                     &partly(&Constraint::equal(extent.clone(), Affine::constant(length)), &values),
                     &mut values,
                 );
             }
         }
         for fact in program.facts.iter().filter(|f| f.relation == Relation::Zero) {
-            solve_extent(&partly(fact, &values), &mut values);
+            solve_extent(program, &partly(fact, &values), &mut values);
         }
         for (i, param) in program.params.iter().enumerate() {
             if values[i].is_none() {
@@ -131,10 +132,11 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
 }
 
 /// An equation with one free size and no floor tells that size.
-fn solve_extent(equation: &Constraint, values: &mut [Option<Int>]) {
+fn solve_extent(program: &Program, equation: &Constraint, values: &mut [Option<Int>]) {
     if let [(Atom::Param(ParamId(p)), factor)] = equation.affine.terms() {
         let rest = -equation.affine.offset().clone();
-        if &rest % factor == Int::ZERO && values[*p as usize].is_none() {
+        let free = program.params[*p as usize].kind == ParamKind::Free;
+        if free && &rest % factor == Int::ZERO && values[*p as usize].is_none() {
             values[*p as usize] = Some(rest / factor);
         }
     }

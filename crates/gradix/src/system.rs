@@ -4,7 +4,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::program::affine::div_floor;
-use crate::program::{Affine, Atom, Constraint, Range, Relation};
+use crate::program::{Affine, Atom, Constraint, Range, Relation, distinct};
 use gradix_int::{Int, Polyhedron, Row, Sample};
 use std::collections::HashMap;
 
@@ -231,6 +231,7 @@ fn range_of(rows: &[(Constraint, bool)], position: usize) -> Option<Range> {
             high.push(rest.floor_div(&-a));
         }
     }
+    let (low, high) = (distinct(low.into_iter()), distinct(high.into_iter()));
     (!low.is_empty() && !high.is_empty()).then_some(Range { low, high })
 }
 

@@ -17,10 +17,7 @@ use support::Case;
 
 #[test]
 fn cases() {
-    support::check("resolve", |c, n| {
-        std::panic::catch_unwind(|| section(c, n))
-            .unwrap_or_else(|e| format!("PANIC {}\n", e.downcast_ref::<String>().cloned().unwrap_or_default()))
-    });
+    support::check("resolve", section);
 }
 
 fn section(case: &Case, name: &str) -> String {

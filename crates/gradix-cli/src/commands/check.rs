@@ -81,7 +81,8 @@ fn table(rows: &[Comparison]) -> String {
 fn cells(row: &Comparison) -> [String; 5] {
     let extents: Vec<String> = row.shape.iter().map(usize::to_string).collect();
     let shape = if extents.is_empty() { "scalar".into() } else { format!("[{}]", extents.join(", ")) };
-    [row.derivative.clone(), format!("by {}", row.argument), shape, format!("{:.1e}", row.error), verdict(row)]
+    let error = if row.error == 0.0 { "0".into() } else { format!("{:.1e}", row.error) };
+    [row.derivative.clone(), format!("by {}", row.argument), shape, error, verdict(row)]
 }
 
 fn verdict(row: &Comparison) -> String {

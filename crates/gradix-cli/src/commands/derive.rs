@@ -18,7 +18,7 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
     let derivative = gradix::derive(&program, &options(arguments)).map_err(|errors| source.refuse(errors))?;
     let text = match arguments.format {
         Format::Text => syntax::print(&tree(&derivative, arguments.inline, source)?),
-        Format::Latex => syntax::latex(&tree(&derivative, arguments.inline, source)?),
+        Format::Latex => syntax::latex(&tree(&derivative, arguments.inline, source)?).trim_end().to_string() + "\n",
         Format::Json => json(&derivative),
         Format::Dot => graph::graph(&program, Some(&derivative)),
     };

@@ -4,7 +4,7 @@
 //! that a branch that is not taken contributes nothing at all, whatever its own derivative is.
 
 use super::rules;
-use crate::build;
+use crate::build::{self, Product};
 use crate::diagnostic::Diagnostic;
 use crate::guard::{self, Guard};
 use crate::program::{Cond, CondId, Expr, ExprId, Exprs, TensorId};
@@ -125,7 +125,7 @@ fn send(
     mut path: Path,
     mut value: ExprId,
 ) {
-    if !live.contains(&to) || exprs.as_constant(value) == Some(0.0) {
+    if !live.contains(&to) {
         return;
     }
     // A rule that chooses (as for `relu`) narrows the path instead of multiplying by 0.
@@ -135,6 +135,9 @@ fn send(
         }
         path = path.narrowed(exprs, c);
         value = a;
+    }
+    if Product::of(exprs, value).is_zero() {
+        return;
     }
     let known = pending.entry(to).or_default();
     match known.iter_mut().find(|(p, _)| *p == path) {

@@ -1,10 +1,10 @@
 //! Contributions to the derivative of one tensor, put together into its definition.
 
 use super::gather::Gathered;
-use crate::build::{self, Product};
+use crate::build;
 use crate::diagnostic::Diagnostic;
-use crate::program::{Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, TensorId};
-use crate::{guard, nested};
+use crate::program::{CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, TensorId};
+use crate::{factor, guard, nested};
 
 /// A part of a derivative: `if outer then sum[free in ranges, conditions] value else 0`.
 #[derive(Clone, Debug)]
@@ -71,79 +71,56 @@ fn sum(
     tensor: TensorId,
     outputs: &[Index],
     assumptions: &[Constraint],
-    mut contribution: Contribution,
+    contribution: Contribution,
     context: &[Constraint],
 ) -> Result<ExprId, Diagnostic> {
-    let rank = outputs.len();
     if contribution.free.is_empty() {
         return Ok(contribution.value);
     }
-    let exprs = &mut program.exprs;
-    let depends =
-        |exprs: &Exprs, id: ExprId, count: usize| exprs.used_indices(id, rank + count)[rank..].contains(&true);
-    let count = contribution.free.len();
-    if let Expr::Select(c, a, b) = exprs[contribution.value].clone()
-        && exprs.as_constant(b) == Some(0.0)
-    {
-        let probe = exprs.constant(1.0);
-        let condition = exprs.add(Expr::Select(c, probe, b));
-        if !depends(exprs, condition, count) {
-            contribution.value = a;
-            let inner = sum(program, tensor, outputs, assumptions, contribution, context)?;
-            return Ok(build::select(&mut program.exprs, c, inner, b));
-        }
-    }
-    let product = Product::of(exprs, contribution.value);
-    let (inside, outside) = product.split(|factor| depends(exprs, factor, count));
-    contribution.value = inside.build(exprs);
-    let mut factor = outside.build(exprs);
-    while let Some(points) = constant_count(exprs, &contribution, rank, context) {
-        contribution.free.pop();
-        factor = build::multiply(exprs, factor, points);
-    }
-    if contribution.free.is_empty() {
-        return Ok(build::multiply(exprs, factor, contribution.value));
-    }
-    let full = Definition {
+    let mut full = Definition {
         tensor,
         indices: outputs.iter().cloned().chain(contribution.free).collect(),
-        rank,
+        rank: outputs.len(),
         reduction: Some(ReduceOp::Sum),
         conditions: contribution.conditions,
         assumptions: [assumptions, &contribution.outer].concat(),
         body: contribution.value,
     };
-    let name = format!("{}_sum", program[tensor].name);
-    let (access, _) = nested::add(program, full, name, context, &[])?;
-    Ok(build::multiply(&mut program.exprs, factor, access))
+    let mask = independent_mask(&mut program.exprs, &mut full);
+    let mut front = program.exprs.constant(1.0);
+    if let Some((outside, inside)) = factor::factor(program, &full, context) {
+        (front, full.body) = (outside, inside);
+    }
+    let mut filled: Vec<Constraint> = Vec::new();
+    while let Some((count, positive)) = factor::innermost_count(&mut program.exprs, &full, context) {
+        full.indices.pop();
+        front = build::multiply(&mut program.exprs, front, count);
+        filled.extend(positive);
+    }
+    let rest = if full.indices.len() == full.rank {
+        full.body
+    } else {
+        let name = format!("{}_sum", program[tensor].name);
+        nested::add(program, full, name, context, &[])?.0
+    };
+    let exprs = &mut program.exprs;
+    let mut value = build::multiply(exprs, front, rest);
+    let zero = exprs.constant(0.0);
+    if let Some(condition) = guard::all(exprs, &filled) {
+        value = build::select(exprs, condition, value, zero);
+    }
+    Ok(mask.map_or(value, |condition| build::select(exprs, condition, value, zero)))
 }
 
-/// The number of values of the innermost index, if nothing depends on it.
-fn constant_count(
-    exprs: &mut Exprs,
-    contribution: &Contribution,
-    rank: usize,
-    context: &[Constraint],
-) -> Option<ExprId> {
-    let position = rank + contribution.free.len().checked_sub(1)?;
-    let used = exprs.used_indices(contribution.value, position + 1)[position];
-    if used || contribution.conditions.iter().any(|c| c.affine.uses_index(position)) {
+/// Takes `if c then … else 0` off the body of a sum where `c` does not depend on its indices.
+fn independent_mask(exprs: &mut Exprs, full: &mut Definition) -> Option<CondId> {
+    let Expr::Select(c, a, b) = exprs[full.body] else { return None };
+    let one = exprs.constant(1.0);
+    let probe = exprs.add(Expr::Select(c, one, b));
+    let depends = exprs.used_indices(probe, full.indices.len())[full.rank..].contains(&true);
+    if depends || exprs.as_constant(b) != Some(0.0) {
         return None;
     }
-    let [low] = contribution.free.last()?.range.low.as_slice() else { return None };
-    let [high] = contribution.free.last()?.range.high.as_slice() else { return None };
-    let count = (high.clone() - low.clone()).shift(1);
-    // An outer sum over something that depends on its index is left as it is.
-    let mut outer = false;
-    count.visit_atoms(&mut |a| outer |= matches!(a, Atom::Index(i) if *i as usize >= rank));
-    if outer {
-        return None;
-    }
-    let never_negative = crate::system::implies(context, &Constraint::non_negative(count.clone()));
-    let number = build::index(exprs, count);
-    if never_negative {
-        return Some(number);
-    }
-    let zero = exprs.constant(0.0);
-    Some(build::binary(exprs, crate::program::BinaryOp::Max, number, zero))
+    full.body = a;
+    Some(c)
 }

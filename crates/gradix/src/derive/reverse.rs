@@ -6,11 +6,11 @@ use super::gather::{self, Spaces};
 use super::{names, reduction, rules, share};
 use crate::build;
 use crate::diagnostic::Diagnostic;
-use crate::nested;
 use crate::program::names::{self as program_names, fresh, fresh_where};
 use crate::program::{
     Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind,
 };
+use crate::{factor, nested};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -225,7 +225,7 @@ impl Reverse {
                 continue;
             };
             let mut term = flow.path.masked(&mut self.out.exprs, flow.value);
-            if masked && rules::can_be_infinite(&self.out.exprs, flow.value) {
+            if masked && factor::can_be_infinite(&self.out.exprs, flow.value) {
                 let zero = self.out.exprs.constant(0.0);
                 let nothing = build::equal(&mut self.out.exprs, value, zero);
                 term = rules::unless(&mut self.out.exprs, nothing, term);

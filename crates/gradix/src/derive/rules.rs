@@ -6,8 +6,7 @@
 use crate::build::{self, divide, multiply, scale, subtract, unary, whole_power};
 use crate::diagnostic::Diagnostic;
 use crate::guard;
-use crate::program::{BinaryOp, Cond, Expr, ExprId, Exprs, UnaryOp};
-use std::collections::HashSet;
+use crate::program::{BinaryOp, Cond, ExprId, Exprs, UnaryOp};
 use std::f64::consts;
 
 /// `adjoint * ∂op(x)/∂x`; `None` where that is 0 everywhere.
@@ -205,6 +204,9 @@ pub fn through_binary(
 /// `n * x^(n - 1)` for a number `n`; otherwise `y * x^(y - 1)`, and 0 where `x` and `y` are 0.
 fn through_base(e: &mut Exprs, x: ExprId, y: ExprId, adjoint: ExprId) -> ExprId {
     if let Some(n) = e.as_constant(y) {
+        if n == 0.0 {
+            return e.constant(0.0);
+        }
         let d = whole_power(e, x, n - 1.0);
         let a = scale(e, n, adjoint);
         return multiply(e, a, d);
@@ -265,33 +267,6 @@ fn bell(e: &mut Exprs, x: ExprId) -> ExprId {
     let square = whole_power(e, x, 2.0);
     let negative = build::negate(e, square);
     unary(e, UnaryOp::Exp, negative)
-}
-
-/// Whether an expression can be infinite or NaN where the tensors that it reads are finite.
-pub fn can_be_infinite(exprs: &Exprs, root: ExprId) -> bool {
-    let mut reads: HashSet<ExprId> = HashSet::new();
-    for id in exprs.postorder(root) {
-        if matches!(exprs[id], Expr::Access(..)) || exprs.operands(id).iter().any(|o| reads.contains(o)) {
-            reads.insert(id);
-        }
-    }
-    let risky = |id: &ExprId| match &exprs[*id] {
-        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => false,
-        Expr::Binary(BinaryOp::Div, _, b) => reads.contains(b),
-        Expr::Binary(BinaryOp::Pow, _, n) => exprs.as_constant(*n).is_none_or(|n| n < 0.0 || n.fract() != 0.0),
-        Expr::Binary(op, ..) => *op == BinaryOp::Atan2,
-        Expr::Unary(op, _) => !is_bounded(*op),
-    };
-    exprs.postorder(root).iter().any(|id| reads.contains(id) && risky(id))
-}
-
-/// Whether a function of a finite value is finite and not too large.
-fn is_bounded(op: UnaryOp) -> bool {
-    use UnaryOp::{Abs, Atan, Ceil, Cos, Erf, Erfc, Floor, Neg, Relu, Round, Sigmoid, Sign, Sin, Softplus, Tanh};
-    matches!(
-        op,
-        Neg | Sin | Cos | Tanh | Sigmoid | Erf | Erfc | Abs | Sign | Relu | Softplus | Atan | Floor | Ceil | Round
-    )
 }
 
 /// `if not condition then value else 0`, written without `not` where possible.

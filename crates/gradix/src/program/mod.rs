@@ -238,9 +238,21 @@ impl Range {
 
     /// The same with every bound rewritten.
     pub fn map(&self, mut rewrite: impl FnMut(&Affine) -> Affine) -> Self {
-        let low = self.low.iter().map(&mut rewrite).collect();
-        Range { low, high: self.high.iter().map(&mut rewrite).collect() }
+        let mut each = |bounds: &[Affine]| distinct(bounds.iter().map(&mut rewrite));
+        let low = each(&self.low);
+        Range { low, high: each(&self.high) }
     }
+}
+
+/// Every bound once, in order.
+pub fn distinct(bounds: impl Iterator<Item = Affine>) -> Vec<Affine> {
+    let mut kept: Vec<Affine> = Vec::new();
+    for bound in bounds {
+        if !kept.contains(&bound) {
+            kept.push(bound);
+        }
+    }
+    kept
 }
 
 impl Definition {

@@ -3,7 +3,9 @@
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Tensor, TensorId, TensorKind};
-use crate::syntax::ast::{Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, StatementKind};
+use crate::syntax::ast::{
+    Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, ReduceItem, StatementKind,
+};
 use crate::system;
 use std::collections::HashSet;
 
@@ -53,10 +55,10 @@ impl Resolver {
     }
 
     fn declare_param(&mut self, declaration: &ParamDeclaration) {
-        let bounds: Vec<_> = declaration.bounds.iter().map(|(op, e)| (*op, e, self.size(e))).collect();
         if !self.new_param(&declaration.name) {
             return;
         }
+        let bounds: Vec<_> = declaration.bounds.iter().map(|(op, e)| (*op, e, self.size(e))).collect();
         let mut lowest = Some(Affine::constant(0));
         for (op, expr, bound) in bounds {
             let Some(bound) = bound else { continue };
@@ -210,10 +212,16 @@ impl Resolver {
             }
         }
         if !listed {
-            let used: HashSet<TensorId> = self.program.used_tensors();
+            let mut used = HashSet::new();
+            for statement in &ast.statements {
+                if let StatementKind::Definition(definition) = &statement.kind {
+                    collect_names(&definition.body, &mut used);
+                }
+            }
             let defined = self.program.definitions.iter().map(|d| d.tensor);
-            let unused = defined.filter(|t| self.program[*t].kind == TensorKind::Defined && !used.contains(t));
-            self.program.outputs = unused.collect();
+            let is_result =
+                |t: &TensorId| self.program[*t].kind == TensorKind::Defined && !used.contains(&self.program[*t].name);
+            self.program.outputs = defined.filter(is_result).collect();
         }
     }
 
@@ -224,6 +232,37 @@ impl Resolver {
         match nearest(text, known) {
             Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),
             None => diagnostic.hint("declare it with 'param' or 'input', or bind it as an index"),
+        }
+    }
+}
+
+/// The names that an expression mentions.
+fn collect_names(expr: &Expr, names: &mut HashSet<String>) {
+    let mut each = |parts: &[Expr]| parts.iter().for_each(|p| collect_names(p, names));
+    match &expr.kind {
+        ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf => {}
+        ExprKind::Name(name) => drop(names.insert(name.clone())),
+        ExprKind::Access { name, .. } => drop(names.insert(name.text.clone())),
+        ExprKind::Call { arguments, .. } => each(arguments),
+        ExprKind::Negate(a) | ExprKind::Not(a) => collect_names(a, names),
+        ExprKind::Binary { left, right, .. } => {
+            collect_names(left, names);
+            collect_names(right, names);
+        }
+        ExprKind::Compare { first, rest } => {
+            collect_names(first, names);
+            rest.iter().for_each(|(_, side)| collect_names(side, names));
+        }
+        ExprKind::If { condition, then, otherwise } => {
+            [condition, then, otherwise].into_iter().for_each(|part| collect_names(part, names));
+        }
+        ExprKind::Reduce { items, body, .. } => {
+            for item in items {
+                if let ReduceItem::Condition(condition) = item {
+                    collect_names(condition, names);
+                }
+            }
+            collect_names(body, names);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{MAX_COEFFICIENT, Resolver, Symbol};
 use crate::diagnostic::Diagnostic;
-use crate::program::{Affine, Constraint};
+use crate::program::{Affine, Constraint, distinct};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Range as AstRange};
 use gradix_int::Int;
 
@@ -176,13 +176,7 @@ impl Resolver {
         match &expr.kind {
             ExprKind::Call { function: name, arguments } if name.text == function => {
                 let parts = arguments.iter().map(|a| self.bounds(a, function, scope)).collect::<Result<Vec<_>, _>>()?;
-                let mut bounds: Vec<Affine> = Vec::new();
-                for bound in parts.into_iter().flatten() {
-                    if !bounds.contains(&bound) {
-                        bounds.push(bound);
-                    }
-                }
-                Ok(bounds)
+                Ok(distinct(parts.into_iter().flatten()))
             }
             _ => Ok(vec![self.affine(expr, scope)?]),
         }

@@ -299,6 +299,12 @@ impl Resolver {
                 size || frame.scope.iter().any(|(n, _)| n == name)
             }
             ExprKind::Negate(a) => self.is_index_like(a, frame),
+            ExprKind::Call { function, arguments } => {
+                let of_sizes = |a: &ast::Expr| self.is_index_like(a, frame) && !frame.mentions_index(a);
+                matches!(function.text.as_str(), "min" | "max")
+                    && arguments.len() >= 2
+                    && arguments.iter().all(of_sizes)
+            }
             ExprKind::Binary { op, left, right } => {
                 let whole = match op {
                     ast::BinaryOp::Add | ast::BinaryOp::Subtract | ast::BinaryOp::Multiply => true,
@@ -549,6 +555,17 @@ impl Frame {
         self.scope.push((name.to_string(), depth));
         self.indices.push(Index { name: name.to_string(), range });
         self.next += 1;
+    }
+
+    /// Whether an index expression mentions an index.
+    fn mentions_index(&self, expr: &ast::Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Name(name) => self.scope.iter().any(|(n, _)| n == name),
+            ExprKind::Negate(a) => self.mentions_index(a),
+            ExprKind::Binary { left, right, .. } => self.mentions_index(left) || self.mentions_index(right),
+            ExprKind::Call { arguments, .. } => arguments.iter().any(|a| self.mentions_index(a)),
+            _ => false,
+        }
     }
 
     fn pop_to(&mut self, depth: usize, assumed: usize) {

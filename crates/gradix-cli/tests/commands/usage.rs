@@ -1,39 +1,9 @@
-//! The binary from outside: what it prints where, and its exit codes.
+//! What every command has in common: where things are printed, exit codes, help.
 
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-fn gradix(arguments: &[&str]) -> Output {
-    gradix_with_input(arguments, b"")
-}
-
-fn gradix_with_input(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_gradix"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input).unwrap();
-    child.wait_with_output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    str::from_utf8(bytes).unwrap()
-}
-
-/// Data on standard output, nothing on standard error, exit code 0.
-fn prints(output: &Output) -> &str {
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
-    text(&output.stdout)
-}
-
-/// A message on standard error, nothing on standard output, and this exit code.
-fn refuses(output: &Output, code: i32) -> &str {
-    assert_eq!((output.status.code(), text(&output.stdout)), (Some(code), ""), "{}", text(&output.stderr));
-    text(&output.stderr)
-}
+use crate::{gradix, gradix_with_input, prints, refuses};
 
 #[test]
 fn fmt_prints_the_canonical_form() {

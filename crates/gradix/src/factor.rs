@@ -1,0 +1,109 @@
+//! `sum[k] a * b[k]` is `a * sum[k] b[k]`: what can be taken out of a sum.
+//!
+//! Where the sum is empty its value is 0, whatever `a` is. So `a` comes out only if the sum is never
+//! empty, or if `a` can be computed there and is finite.
+
+use crate::bounds;
+use crate::build::{self, Product};
+use crate::program::{Affine, BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, UnaryOp};
+use crate::system;
+
+/// Splits the body of a sum into what comes out and what stays; `None` if nothing comes out.
+pub fn factor(program: &mut Program, sum: &Definition, context: &[Constraint]) -> Option<(ExprId, ExprId)> {
+    if sum.reduction != Some(ReduceOp::Sum) {
+        return None;
+    }
+    let outer: Vec<Constraint> = sum.output_domain().into_iter().chain(context.iter().cloned()).collect();
+    let depends = |exprs: &Exprs, id| exprs.used_indices(id, sum.indices.len())[sum.rank..].contains(&true);
+    let product = Product::of(&program.exprs, sum.body);
+    let mut filled = None;
+    let (inside, outside) = product.split(|id, divides| {
+        if depends(&program.exprs, id) {
+            return true;
+        }
+        let risky = divides && reads(&program.exprs, id)
+            || has_pole(&program.exprs, id)
+            || !bounds::stays_inside(program, id, &outer);
+        risky && !*filled.get_or_insert_with(|| is_never_empty(sum, &outer))
+    });
+    let (inside, outside) = (inside.build(&mut program.exprs), outside.build(&mut program.exprs));
+    let nothing = program.exprs.as_constant(outside).is_some_and(|number| number == 1.0 || !number.is_finite());
+    (!nothing).then_some((outside, inside))
+}
+
+/// Whether every range of a reduction has a value for all outer values.
+pub fn is_never_empty(sum: &Definition, outer: &[Constraint]) -> bool {
+    let mut known = outer.to_vec();
+    for (position, index) in sum.indices.iter().enumerate().skip(sum.rank) {
+        let pairs = index.range.low.iter().flat_map(|low| index.range.high.iter().map(move |high| (low, high)));
+        let mut rows = pairs.map(|(low, high)| Constraint::at_most(low.clone(), high.clone()));
+        if !rows.all(|row| system::implies(&known, &row)) {
+            return false;
+        }
+        known.extend(index.range.constraints(position));
+    }
+    sum.conditions.is_empty()
+}
+
+/// The number of values of the innermost index of a sum, if neither the body nor the other ranges depend
+/// on it, and where that number is positive (`None` if everywhere).
+pub fn innermost_count(
+    exprs: &mut Exprs,
+    sum: &Definition,
+    context: &[Constraint],
+) -> Option<(ExprId, Option<Constraint>)> {
+    let position = sum.indices.len().checked_sub(1).filter(|&last| last >= sum.rank)?;
+    let used = exprs.used_indices(sum.body, position + 1)[position];
+    if used || sum.conditions.iter().any(|c| c.affine.uses_index(position)) {
+        return None;
+    }
+    let range = &sum.indices[position].range;
+    let ([low], [high]) = (range.low.as_slice(), range.high.as_slice()) else { return None };
+    let count: Affine = (high.clone() - low.clone()).shift(1);
+    if (sum.rank..position).any(|outer| count.uses_index(outer)) {
+        return None;
+    }
+    let positive = Constraint::non_negative(count.shift(-1));
+    let known: Vec<Constraint> = sum.output_domain().into_iter().chain(context.iter().cloned()).collect();
+    let always = system::implies(&known, &positive);
+    Some((build::index(exprs, count), (!always).then_some(positive)))
+}
+
+/// Whether an expression can be infinite or NaN where the tensors that it reads are finite.
+pub fn can_be_infinite(exprs: &Exprs, root: ExprId) -> bool {
+    let grows = |op: UnaryOp| matches!(op, UnaryOp::Exp | UnaryOp::Expm1 | UnaryOp::Sinh | UnaryOp::Cosh);
+    has_pole(exprs, root)
+        || exprs.postorder(root).iter().any(|id| matches!(exprs[*id], Expr::Unary(op, _) if grows(op)))
+}
+
+/// Whether an expression can be infinite or NaN for finite values, other than by growing too large.
+fn has_pole(exprs: &Exprs, root: ExprId) -> bool {
+    exprs.postorder(root).iter().any(|id| match &exprs[*id] {
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => false,
+        Expr::Binary(BinaryOp::Div, _, b) => reads(exprs, *b),
+        Expr::Binary(BinaryOp::Pow, a, n) => {
+            let whole = exprs.as_constant(*n).is_some_and(|n| n >= 0.0 && n.fract() == 0.0);
+            !whole && (reads(exprs, *a) || reads(exprs, *n))
+        }
+        Expr::Binary(BinaryOp::Atan2, ..) => true,
+        Expr::Binary(..) => false,
+        Expr::Unary(op, a) => !is_smooth(*op) && reads(exprs, *a),
+    })
+}
+
+/// Whether an expression reads a tensor.
+fn reads(exprs: &Exprs, root: ExprId) -> bool {
+    exprs.postorder(root).iter().any(|id| matches!(exprs[*id], Expr::Access(..)))
+}
+
+/// Whether a function is finite everywhere, unless it grows too large.
+fn is_smooth(op: UnaryOp) -> bool {
+    use UnaryOp as U;
+    match op {
+        U::Neg | U::Sin | U::Cos | U::Tanh | U::Sigmoid | U::Erf | U::Erfc | U::Abs | U::Sign | U::Relu => true,
+        U::Softplus | U::Atan | U::Asinh | U::Cbrt | U::Floor | U::Ceil | U::Round => true,
+        U::Exp | U::Expm1 | U::Sinh | U::Cosh => true,
+        U::Log | U::Log1p | U::Log2 | U::Log10 | U::Sqrt | U::Tan | U::Asin | U::Acos | U::Acosh | U::Atanh => false,
+        U::Lgamma | U::Digamma | U::Trigamma => false,
+    }
+}
