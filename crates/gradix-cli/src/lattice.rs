@@ -61,24 +61,25 @@ impl Lattice {
         !report.subscripts.is_empty() && (2..=3).contains(&definition.indices.len())
     }
 
-    /// The lattice of the element `at`, by default the one that most points read.
-    pub fn new(program: &Program, report: &AccessReport, sizes: &[Int], at: Option<&[i64]>) -> Result<Self, String> {
+    /// The lattice of the element `at`, by default the one that most points read; `None` if no point reads any.
+    pub fn new(
+        program: &Program,
+        report: &AccessReport,
+        sizes: &[Int],
+        at: Option<&[i64]>,
+    ) -> Result<Option<Self>, String> {
         let definition = program.definition_of(report.definition).expect("an access stands in a definition");
         let scene = Scene { program, definition, report, sizes };
         let domain = scene.domain()?;
-        let element = match at {
-            Some(at) => scene.checked(at)?,
-            None => {
-                scene.most_read(&domain).ok_or_else(|| format!("no point reads {} at these sizes", report.access))?
-            }
-        };
+        let element = at.map(|at| scene.checked(at)).transpose()?;
+        let Some(element) = element.or_else(|| scene.most_read(&domain)) else { return Ok(None) };
         let solutions: Vec<Point> =
             domain.iter().filter(|point| scene.is_read(point) && scene.element(point) == element).cloned().collect();
         let kernel = scene.kernel(&element, &domain, &solutions);
         let axes = axes(definition.indices.len(), &solutions);
         let lattice = scene.around(&domain, axes, kernel.as_ref()).into_iter();
         let subscripts: Vec<String> = element.iter().map(i64::to_string).collect();
-        Ok(Lattice {
+        Ok(Some(Lattice {
             title: format!("{} = {}[{}]", report.access, program[report.tensor].name, subscripts.join(", ")),
             names: definition.indices.iter().map(|index| index.name.clone()).collect(),
             axes,
@@ -86,7 +87,7 @@ impl Lattice {
             domain,
             solutions,
             kernel,
-        })
+        }))
     }
 }
 

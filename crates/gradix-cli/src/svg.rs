@@ -233,6 +233,9 @@ fn arrows(panel: &mut Panel, kernel: &Kernel, axes: [usize; 2]) {
 
 /// The space of `z`, if it has one or two dimensions.
 fn kernel_space(kernel: &Kernel, clip: &str) -> Option<Panel> {
+    if kernel.columns.is_empty() {
+        return None;
+    }
     let flat = |point: &Point| [point[0], point.get(1).copied().unwrap_or(0)];
     let inside: Vec<[i64; 2]> = kernel.points.iter().map(flat).collect();
     let region = match kernel.columns.len() {

@@ -20,20 +20,25 @@ struct Expected {
     results: Vec<(String, Array)>,
 }
 
+impl Expected {
+    /// The sizes that the shapes of the inputs tell: small ones, so that every element can be moved.
+    fn sizes(&self, name: &str, Resolved { program, places }: &Resolved) -> Vec<Int> {
+        let shapes = self.inputs.iter().map(|(input, shape)| (program.tensor(input).unwrap(), shape.clone())).collect();
+        let sizes = bind(program, &Known { given: Vec::new(), shapes }, places);
+        sizes.unwrap_or_else(|errors| panic!("{name}: {errors:?}"))
+    }
+}
+
 #[test]
 fn values_agree_with_the_reference() {
     for (name, expected) in expectations() {
-        let Resolved { program, places } = example(&name);
-        let mut known = Known::default();
-        let mut inputs = HashMap::new();
-        for (number, (input, shape)) in expected.inputs.iter().enumerate() {
-            known.shapes.push((program.tensor(input).unwrap(), shape.clone()));
-            let count = shape.iter().product();
-            let data = (0..count).map(|position| element(number + 1, position)).collect();
-            inputs.insert(input.clone(), Array::new(shape.clone(), data));
-        }
-        let sizes = bind(&program, &known, &places).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
-        let results = run(&name, &program, &sizes, &inputs).results;
+        let resolved = example(&name);
+        let sizes = expected.sizes(&name, &resolved);
+        let numbered = expected.inputs.iter().zip(1..).map(|((input, shape), number)| {
+            let data = (0..shape.iter().product()).map(|position| element(number, position)).collect();
+            (input.clone(), Array::new(shape.clone(), data))
+        });
+        let results = run(&name, &resolved.program, &sizes, &numbered.collect()).results;
         assert_eq!(results.len(), expected.results.len(), "{name}");
         for (result, wanted) in &expected.results {
             let (_, array) = results.iter().find(|(known, _)| known == result).unwrap();
@@ -66,21 +71,19 @@ fn every_example_is_expected_and_every_input_listed() {
 
 #[test]
 fn gradients_agree_with_differences_of_the_values() {
-    for name in expectations().keys() {
-        let Resolved { program, places } = example(name);
-        let sizes = choose(&program, &Known::default(), &places).unwrap();
-        differentiate(name, &program, &sizes);
+    for (name, expected) in expectations() {
+        let resolved = example(&name);
+        differentiate(&name, &resolved.program, &expected.sizes(&name, &resolved));
     }
 }
 
 #[test]
 fn second_derivatives_agree_with_differences_of_the_gradients() {
-    for name in expectations().keys() {
-        let Resolved { program, places } = example(name);
-        let sizes = choose(&program, &Known::default(), &places).unwrap();
-        let gradient = Gradient::new(&program, None, None).unwrap();
-        let sizes = gradient.sizes(&program, &sizes).unwrap();
-        differentiate(name, &gradient.derivative, &sizes);
+    for (name, expected) in expectations() {
+        let resolved = example(&name);
+        let gradient = Gradient::new(&resolved.program, None, None).unwrap();
+        let sizes = gradient.sizes(&resolved.program, &expected.sizes(&name, &resolved)).unwrap();
+        differentiate(&name, &gradient.derivative, &sizes);
     }
 }
 

@@ -1,12 +1,19 @@
 //! Sizes that are the smallest or largest of others.
 
-use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Program, distinct};
+use crate::program::{Affine, Atom, Constraint, Param, ParamId, ParamKind, Program, distinct};
 use crate::system;
 
 /// The smallest (or largest) of several expressions in params: one of them if that is always the one,
 /// otherwise a size of its own.
 pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affine {
-    let context = program.size_context();
+    // Facts about other derived sizes are left out, so that the form does not depend on the order of declarations.
+    let derived = |a: &Atom| matches!(a, Atom::Param(p) if program.params[p.0 as usize].kind != ParamKind::Free);
+    let plain = |fact: &&Constraint| {
+        let mut found = false;
+        fact.affine.visit_atoms(&mut |a| found |= derived(a));
+        !found
+    };
+    let context: Vec<Constraint> = program.facts.iter().filter(plain).cloned().collect();
     let mut kept = distinct(parts.into_iter());
     for position in (0..kept.len()).rev() {
         let beaten = |other: &Affine| {

@@ -45,13 +45,16 @@ pub fn is_never_empty(sum: &Definition, outer: &[Constraint]) -> bool {
     sum.conditions.is_empty()
 }
 
-/// The number of values of the innermost index of a sum, if neither the body nor the other ranges depend
-/// on it, and where that number is positive (`None` if everywhere).
+/// The number of values of the innermost index of a sum, if neither the body nor a condition depends on
+/// it, and where that number is positive (`None` if everywhere).
 pub fn innermost_count(
     exprs: &mut Exprs,
     sum: &Definition,
     context: &[Constraint],
 ) -> Option<(ExprId, Option<Constraint>)> {
+    if sum.reduction != Some(ReduceOp::Sum) {
+        return None;
+    }
     let position = sum.indices.len().checked_sub(1).filter(|&last| last >= sum.rank)?;
     let used = exprs.used_indices(sum.body, position + 1)[position];
     if used || sum.conditions.iter().any(|c| c.affine.uses_index(position)) {

@@ -223,7 +223,13 @@ fn give_name(program: &mut Program, tensor: TensorId, taken: &mut HashSet<String
     let domain: Vec<Constraint> = definition.output_domain().into_iter().chain(context.iter().cloned()).collect();
     let mut shift = Vec::new();
     let mut extents = Vec::new();
+    let never = system::is_empty(&domain);
     for position in 0..definition.rank {
+        if never {
+            extents.push(Affine::constant(0));
+            shift.push(Affine::constant(0));
+            continue;
+        }
         let index = Affine::index(position);
         let low = match system::implies(&domain, &Constraint::non_negative(index.clone())) {
             true => Affine::constant(0),

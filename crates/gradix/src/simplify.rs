@@ -75,23 +75,42 @@ fn simplify_bodies(program: &mut Program, decisions: &mut Decisions) -> bool {
     changed
 }
 
-/// `sum[k] a * b[k]` becomes `a * sum[k] b[k]`. What was a sum is then pointwise, and reads a new nested one.
+/// `sum[k] a * b[k]` becomes `a * sum[k] b[k]`, and `sum[k] a` a multiple of `a`. What was a sum is then
+/// pointwise, and reads a new nested one. Says whether there was any.
 fn factor_sums(program: &mut Program) -> Result<bool, Diagnostic> {
     let context = program.size_context();
     let mut changed = false;
-    for definition in std::mem::take(&mut program.definitions) {
-        let Some((outside, body)) = factor::factor(program, &definition, &context) else {
+    for mut definition in std::mem::take(&mut program.definitions) {
+        let (rank, tensor, assumptions) = (definition.rank, definition.tensor, definition.assumptions.clone());
+        let mut front = None;
+        if let Some((outside, inside)) = factor::factor(program, &definition, &context) {
+            (front, definition.body) = (Some(outside), inside);
+        }
+        let exprs = &mut program.exprs;
+        let mut filled: Vec<Constraint> = Vec::new();
+        while let Some((count, positive)) = factor::innermost_count(exprs, &definition, &context) {
+            definition.indices.pop();
+            front = Some(front.map_or(count, |front| build::multiply(exprs, front, count)));
+            filled.extend(positive);
+        }
+        let Some(front) = front else {
             program.definitions.push(definition);
             continue;
         };
-        let rank = definition.rank;
-        let name = program[definition.tensor].name.clone();
-        let full = Definition { body, ..definition.clone() };
-        let (sum, _) = nested::add(program, full, name, &context, &[])?;
-        let body = build::multiply(&mut program.exprs, outside, sum);
-        let outputs = definition.indices[..rank].to_vec();
-        nested::define(program, definition.tensor, outputs, definition.assumptions, body);
         changed = true;
+        let outputs = definition.indices[..rank].to_vec();
+        let rest = if definition.indices.len() == rank {
+            definition.body
+        } else {
+            let name = program[tensor].name.clone();
+            nested::add(program, definition, name, &context, &[])?.0
+        };
+        let exprs = &mut program.exprs;
+        let (mut body, zero) = (build::multiply(exprs, front, rest), exprs.constant(0.0));
+        if let Some(condition) = guard::all(exprs, &filled) {
+            body = build::select(exprs, condition, body, zero);
+        }
+        nested::define(program, tensor, outputs, assumptions, body);
     }
     Ok(changed)
 }

@@ -60,9 +60,13 @@ fn draw(
         _ => {}
     }
     let at = (!arguments.at.is_empty()).then_some(arguments.at.as_slice());
-    let lattices: Result<Vec<Lattice>, String> =
+    let lattices: Result<Vec<Option<Lattice>>, String> =
         drawable.iter().map(|report| Lattice::new(program, report, &sizes, at)).collect();
-    let drawing = svg::draw(&lattices.map_err(Failure::Message)?);
+    let lattices: Vec<Lattice> = lattices.map_err(Failure::Message)?.into_iter().flatten().collect();
+    if lattices.is_empty() {
+        return Err(Failure::Message("no point reads an element at these sizes".into()));
+    }
+    let drawing = svg::draw(&lattices);
     let write = std::fs::write(path, drawing);
     write.map_err(|error| Failure::Message(format!("can't write {}: {error}", path.display())))?;
     note(arguments.program.quiet, &format!("wrote {}", path.display()));

@@ -59,11 +59,19 @@ fn accesses_are_chosen_by_argument_and_number() {
 }
 
 #[test]
-fn every_example_is_explained() {
+fn every_example_is_explained_and_drawn() {
     let folder = std::fs::read_dir(format!("{}/../../examples", env!("CARGO_MANIFEST_DIR"))).unwrap();
     for path in folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "gx")) {
         let output = gradix(&["explain", path.to_str().unwrap()]);
-        assert!(prints(&output).contains("contribution\n    d"), "{}", path.display());
+        assert!(
+            prints(&output).contains("  contribution\n    ") && prints(&output).contains(" += "),
+            "{}",
+            path.display()
+        );
+        let drawn = gradix(&["explain", path.to_str().unwrap(), "--quiet", "--svg", &scratch("example.svg")]);
+        if drawn.status.code() != Some(0) {
+            assert_eq!(refuses(&drawn, 1), "error: there is no access with two or three indices to draw\n");
+        }
     }
 }
 

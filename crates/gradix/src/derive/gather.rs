@@ -307,7 +307,13 @@ fn ranges(
     let outer = [outer, solved.outer.clone()].concat();
     let gathered = Gathered { map, free, ranges: Vec::new(), conditions: Vec::new(), outer };
     let mut gathered = substitute_points(gathered, solved, known);
-    gathered.outer = gathered.outer.iter().map(|c| tightened(c, context)).collect();
+    for place in 0..gathered.outer.len() {
+        let others = gathered.outer.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, c)| c);
+        let known: Vec<Constraint> = context.iter().chain(others).cloned().collect();
+        gathered.outer[place] = tightened(&gathered.outer[place], &known);
+    }
+    let Some(outer) = system::prune(gathered.outer, context) else { return Ok(None) };
+    gathered.outer = outer;
     Ok(Some(gathered))
 }
 

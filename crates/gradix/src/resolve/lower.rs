@@ -9,7 +9,7 @@ use crate::program::{
 };
 use crate::syntax::FUNCTIONS;
 use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
-use crate::{guard, nested};
+use crate::{build, guard, nested};
 
 type Lowered<T> = Result<T, Diagnostic>;
 
@@ -260,7 +260,16 @@ impl Resolver {
                 frame.assumptions.extend(guard::facts(&self.program.exprs, condition, false));
                 let b = self.value(otherwise, frame)?;
                 frame.assumptions.truncate(assumed);
-                Ok(self.program.exprs.add(Expr::Select(condition, a, b)))
+                Ok(match build::decided(&self.program.exprs, condition) {
+                    Some(outcome) => {
+                        if outcome {
+                            a
+                        } else {
+                            b
+                        }
+                    }
+                    None => self.program.exprs.add(Expr::Select(condition, a, b)),
+                })
             }
             ExprKind::Reduce { op, items, body } => self.lower_nested(*op, items, body, frame),
         }
@@ -470,6 +479,8 @@ impl Resolver {
                     let right = self.side(right, frame)?;
                     let part = self.comparison(*op, &left, &right);
                     whole = Some(match whole {
+                        Some(whole) if build::decided(&self.program.exprs, whole) == Some(true) => part,
+                        Some(whole) if build::decided(&self.program.exprs, part) == Some(true) => whole,
                         Some(whole) => self.program.exprs.add_condition(Cond::And(whole, part)),
                         None => part,
                     });
@@ -488,7 +499,25 @@ impl Resolver {
                 frame.assumptions.extend(guard::facts(&self.program.exprs, a, taken));
                 let b = self.condition(right, frame)?;
                 frame.assumptions.truncate(assumed);
-                Ok(self.program.exprs.add_condition(if taken { Cond::And(a, b) } else { Cond::Or(a, b) }))
+                let exprs = &mut self.program.exprs;
+                // What is the same everywhere takes no part in the condition.
+                Ok(match (build::decided(exprs, a), build::decided(exprs, b)) {
+                    (Some(outcome), _) => {
+                        if outcome == taken {
+                            b
+                        } else {
+                            a
+                        }
+                    }
+                    (None, Some(outcome)) => {
+                        if outcome == taken {
+                            a
+                        } else {
+                            b
+                        }
+                    }
+                    (None, None) => exprs.add_condition(if taken { Cond::And(a, b) } else { Cond::Or(a, b) }),
+                })
             }
             _ => Err(Diagnostic::error("not-a-condition", "a condition is needed here, and this is a number")
                 .at(expr.span)
