@@ -139,8 +139,8 @@ fn compare(
     let (mut error, mut worst, mut furthest, mut skipped) = (0.0f64, None, -1.0, 0);
     for (offset, (slope, &value)) in slopes.iter().zip(&symbolic.data).enumerate() {
         let reference = scale.max(slope.value.abs());
-        // Not `>`: an error that is not a number is no measurement either.
-        if !(slope.error <= MEASURABLE * reference) {
+        let measured = slope.error <= MEASURABLE * reference;
+        if !measured {
             skipped += 1;
             continue;
         }

@@ -9,8 +9,8 @@ mod cases;
 
 use cases::Case;
 use gradix::derive::{Mode, Options};
-use gradix::program::names;
-use gradix::program::{Program, TensorId, verify};
+
+use gradix::program::{BinaryOp, Program, TensorId, UnaryOp, names, verify};
 use gradix::sizes::{Known, choose};
 use gradix::syntax::parse;
 use gradix::{Int, derive, print, resolve, simplify, syntax};
@@ -37,6 +37,18 @@ fn cases() {
             _ => panic!("unknown section `{section}`"),
         }
     });
+}
+
+#[test]
+fn every_function_has_a_case() {
+    let files = cases::files("derive");
+    let titles: Vec<String> = files.iter().flat_map(|path| cases::read(path)).map(|case| case.title).collect();
+    let unary = UnaryOp::ALL.iter().filter(|op| **op != UnaryOp::Neg).map(|op| op.name());
+    let missing: Vec<&str> = unary
+        .chain(BinaryOp::FUNCTIONS.iter().map(|(name, _)| *name))
+        .filter(|name| !titles.iter().any(|title| title == name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// A program and what to derive.

@@ -171,6 +171,10 @@ pub fn select(exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
     }
     let a = match exprs[a] {
         Expr::Select(inner, then, _) if inner == c => then,
+        Expr::Select(inner, then, otherwise) if otherwise == b && exprs.as_constant(b) == Some(0.0) => {
+            let both = exprs.add_condition(Cond::And(c, inner));
+            return select(exprs, both, then, b);
+        }
         _ => a,
     };
     let b = match exprs[b] {
@@ -212,6 +216,8 @@ pub fn compare(exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondI
         };
         return exprs.add_condition(Cond::Index(constraint));
     }
+    // A number stands on the right of an equation.
+    let (a, b) = if op == Comparison::Eq && exprs.as_constant(a).is_some() { (b, a) } else { (a, b) };
     exprs.add_condition(Cond::Compare(op, a, b))
 }
 
@@ -293,7 +299,7 @@ impl Product {
 
     fn inverted(self) -> Self {
         if self.coefficient == 0.0 {
-            // Dividing by zero stays as it is written.
+            // Dividing by 0 is multiplying by infinity.
             let Product { divisors, factors, .. } = self;
             return Product { coefficient: f64::INFINITY, divisor: 1.0, factors: divisors, divisors: factors };
         }

@@ -147,7 +147,9 @@ pub fn guarded_accesses(exprs: &mut Exprs, root: ExprId) -> Vec<(ExprId, Vec<Gua
                 extend(&mut pending, b, &guards, &[]);
             }
             Expr::Select(c, a, b) => {
-                visit_compared(exprs, c, &Vec::new(), &mut |value, guard| extend(&mut pending, value, &guards, guard));
+                for (value, guard) in compared(exprs, c, &[Vec::new()]) {
+                    extend(&mut pending, value, &guards, &guard);
+                }
                 for (branch, outcome) in [(a, true), (b, false)] {
                     for (guard, _) in cases(exprs, c, outcome) {
                         extend(&mut pending, branch, &guards, &guard);
@@ -170,19 +172,19 @@ fn extend(pending: &mut BTreeMap<ExprId, Vec<Guard>>, id: ExprId, guards: &[Guar
     }
 }
 
-/// Calls `visit` for every compared value with what holds where it is evaluated.
-fn visit_compared(exprs: &Exprs, id: CondId, guard: &Guard, visit: &mut dyn FnMut(ExprId, &Guard)) {
-    match &exprs[id] {
-        Cond::Index(_) => {}
-        Cond::Compare(_, a, b) => {
-            visit(*a, guard);
-            visit(*b, guard);
-        }
-        Cond::Not(a) => visit_compared(exprs, *a, guard, visit),
+/// Every compared value with what holds where it is evaluated, in each of the cases given.
+fn compared(exprs: &mut Exprs, id: CondId, guards: &[Guard]) -> Vec<(ExprId, Guard)> {
+    match exprs[id].clone() {
+        Cond::Index(_) => Vec::new(),
+        Cond::Compare(_, a, b) => guards.iter().flat_map(|g| [(a, g.clone()), (b, g.clone())]).collect(),
+        Cond::Not(a) => compared(exprs, a, guards),
         Cond::And(a, b) | Cond::Or(a, b) => {
-            visit_compared(exprs, *a, guard, visit);
+            let mut found = compared(exprs, a, guards);
             let outcome = matches!(exprs[id], Cond::And(..));
-            visit_compared(exprs, *b, &join(guard, &facts(exprs, *a, outcome)), visit);
+            let reached = cases(exprs, a, outcome);
+            let inner = guards.iter().flat_map(|g| reached.iter().map(|(more, _)| join(g, more))).collect();
+            found.extend(compared(exprs, b, &limited(inner)));
+            found
         }
     }
 }

@@ -328,11 +328,16 @@ impl Printer<'_> {
         Ok(match &program.exprs[id] {
             Cond::Index(constraint) => constraint_ast(program, &self.variables, &constraint.with_indices(map), false),
             Cond::Compare(op, a, b) => {
-                let op = match op {
-                    Comparison::Lt => CompareOp::Lt,
-                    Comparison::Le => CompareOp::Le,
-                    Comparison::Eq => CompareOp::Eq,
+                // A number stands on the right.
+                let swapped = program.exprs.as_constant(*a).is_some();
+                let op = match (op, swapped) {
+                    (Comparison::Lt, false) => CompareOp::Lt,
+                    (Comparison::Lt, true) => CompareOp::Gt,
+                    (Comparison::Le, false) => CompareOp::Le,
+                    (Comparison::Le, true) => CompareOp::Ge,
+                    (Comparison::Eq, _) => CompareOp::Eq,
                 };
+                let (a, b) = if swapped && op != CompareOp::Eq { (b, a) } else { (a, b) };
                 compare(op, self.expr(*a, map)?, self.expr(*b, map)?)
             }
             Cond::Not(a) => match &program.exprs[*a] {

@@ -7,8 +7,8 @@ use crate::diagnostic::Diagnostic;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp,
-    TensorId, TensorKind, UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, ExprId, Exprs, Program, Range, ReduceOp, TensorId,
+    TensorKind, UnaryOp,
 };
 use crate::system;
 use crate::{factor, guard, nested, settle, tidy};
@@ -100,6 +100,7 @@ fn factor_sums(program: &mut Program) -> Result<bool, Diagnostic> {
         changed = true;
         let outputs = definition.indices[..rank].to_vec();
         let rest = if definition.indices.len() == rank {
+            filled.append(&mut definition.conditions);
             definition.body
         } else {
             let name = program[tensor].name.clone();

@@ -85,20 +85,21 @@ fn sort_nested_outputs(program: &mut Program) {
     }
 }
 
-/// The outputs of a nested definition have the names of the reader's indices, and no two indices of one
-/// definition have the same name.
+/// The outputs of a nested definition have the names of the reader's indices, and no index has the name of
+/// another one that is in scope where it is printed.
 fn name_indices(program: &mut Program) {
     let reserved = names::reserved(program);
-    let mut given: HashMap<TensorId, Vec<String>> = HashMap::new();
+    // For a nested tensor: the names of its outputs, and all names in scope at its reader.
+    let mut given: HashMap<TensorId, (Vec<String>, HashSet<String>)> = HashMap::new();
     for place in (0..program.definitions.len()).rev() {
         let definition = &mut program.definitions[place];
-        let mut used: HashSet<String> = HashSet::new();
+        let (outputs, mut scope) = given.remove(&definition.tensor).unwrap_or_default();
         for (position, index) in definition.indices.iter_mut().enumerate() {
-            if let Some(name) = given.get(&definition.tensor).and_then(|names| names.get(position)) {
-                index.name = name.clone();
+            match outputs.get(position) {
+                Some(name) => index.name = name.clone(),
+                None => index.name = names::fresh_where(&index.name, |n| reserved.contains(n) || scope.contains(n)),
             }
-            index.name = names::fresh_where(&index.name, |n| reserved.contains(n) || used.contains(n));
-            used.insert(index.name.clone());
+            scope.insert(index.name.clone());
         }
         let names: Vec<String> = definition.indices.iter().map(|i| i.name.clone()).collect();
         for id in program.exprs.postorder(program.definitions[place].body) {
@@ -106,7 +107,7 @@ fn name_indices(program: &mut Program) {
                 && program[*tensor].kind == TensorKind::Nested
             {
                 let bare = subscripts.iter().filter_map(Affine::as_index).map(|i| names[i].clone());
-                given.insert(*tensor, bare.collect());
+                given.insert(*tensor, (bare.collect(), scope.clone()));
             }
         }
     }

@@ -19,6 +19,7 @@ const ORDER: &[&str] = &[
     "tidy",
     "resolve",
     "sizes",
+    "factor",
     "settle",
     "simplify",
     "derive",

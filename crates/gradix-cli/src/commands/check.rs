@@ -33,6 +33,9 @@ pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
         let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| named(order, row));
         rows = numbered(1, rows).chain(numbered(2, more)).collect();
     }
+    if rows.is_empty() {
+        note(quiet, "there is nothing to check: the program has no arguments");
+    }
     print(table(&rows).as_bytes())?;
     let failed = rows.iter().filter(|row| !row.passed).count();
     if failed == 0 {
@@ -121,8 +124,7 @@ impl Progress {
             return;
         }
         // Indicatif draws nothing when standard error is not a terminal.
-        let style =
-            ProgressStyle::with_template("{bar:40} {pos}/{len} elements, {eta} left").expect("a valid template");
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} elements").expect("a valid template");
         self.bar.get_or_init(|| ProgressBar::new(all as u64).with_style(style)).set_position(done as u64);
     }
 

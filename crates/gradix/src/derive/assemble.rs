@@ -4,7 +4,7 @@ use super::gather::Gathered;
 use crate::build;
 use crate::diagnostic::Diagnostic;
 use crate::program::{CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, TensorId};
-use crate::{factor, guard, nested};
+use crate::{bounds, factor, guard, nested};
 
 /// A part of a derivative: `if outer then sum[free in ranges, conditions] value else 0`.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ fn sum(
         assumptions: [assumptions, &contribution.outer].concat(),
         body: contribution.value,
     };
-    let mask = independent_mask(&mut program.exprs, &mut full);
+    let mask = independent_mask(program, &mut full, context);
     let mut front = program.exprs.constant(1.0);
     if let Some((outside, inside)) = factor::factor(program, &full, context) {
         (front, full.body) = (outside, inside);
@@ -98,6 +98,7 @@ fn sum(
         filled.extend(positive);
     }
     let rest = if full.indices.len() == full.rank {
+        filled.append(&mut full.conditions);
         full.body
     } else {
         let name = format!("{}_sum", program[tensor].name);
@@ -112,13 +113,19 @@ fn sum(
     Ok(mask.map_or(value, |condition| build::select(exprs, condition, value, zero)))
 }
 
-/// Takes `if c then … else 0` off the body of a sum where `c` does not depend on its indices.
-fn independent_mask(exprs: &mut Exprs, full: &mut Definition) -> Option<CondId> {
+/// Takes `if c then … else 0` off the body of a sum where `c` does not depend on its indices and can be
+/// tested even where the sum is empty.
+fn independent_mask(program: &mut Program, full: &mut Definition, context: &[Constraint]) -> Option<CondId> {
+    let exprs = &mut program.exprs;
     let Expr::Select(c, a, b) = exprs[full.body] else { return None };
     let one = exprs.constant(1.0);
     let probe = exprs.add(Expr::Select(c, one, b));
     let depends = exprs.used_indices(probe, full.indices.len())[full.rank..].contains(&true);
     if depends || exprs.as_constant(b) != Some(0.0) {
+        return None;
+    }
+    let outer: Vec<Constraint> = full.output_domain().into_iter().chain(context.iter().cloned()).collect();
+    if !bounds::stays_inside(program, probe, &outer) {
         return None;
     }
     full.body = a;

@@ -13,7 +13,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::guard::Guard;
-use crate::program::affine::gcd;
+use crate::program::affine::{div_floor, gcd};
 use crate::program::{Affine, Atom, Constraint, Definition, Range, Relation};
 use crate::system::{self, Solved, Unsolved};
 use gradix_int::{Int, Matrix};
@@ -33,6 +33,38 @@ pub struct Gathered {
     pub conditions: Vec<Constraint>,
     /// What the element has to satisfy to be read at all.
     pub outer: Vec<Constraint>,
+}
+
+impl Gathered {
+    /// An index expression in the new space, with what the conditions on the element say about it: where
+    /// `e % d == r` holds, `d*(e // d)` is `e - r`, and an index that equals a size is that size.
+    pub fn settled(&self, affine: &Affine) -> Affine {
+        self.outer.iter().filter(|c| c.relation == Relation::Zero).fold(affine.clone(), |affine, condition| {
+            let terms = condition.affine.terms();
+            let floor = terms.iter().find(|(atom, _)| matches!(atom, Atom::Floor(..)));
+            let index = terms.iter().find(|(atom, _)| matches!(atom, Atom::Index(_)));
+            match (floor, index) {
+                (Some((atom, factor)), _) => {
+                    let present = affine.coefficient(atom);
+                    match present != Int::ZERO && &present % factor == Int::ZERO {
+                        true => affine.add_scaled(&-(present / factor), &condition.affine),
+                        false => affine,
+                    }
+                }
+                (None, Some((atom, factor))) if is_unit(factor) && indices(&condition.affine) == 1 => {
+                    let value = condition.affine.scale(&-factor.clone()) + Affine::atom(atom.clone());
+                    affine.substitute(&mut |a| (a == atom).then(|| value.clone()))
+                }
+                _ => affine,
+            }
+        })
+    }
+}
+
+fn indices(affine: &Affine) -> usize {
+    let mut count = 0;
+    affine.visit_indices(&mut |_| count += 1);
+    count
 }
 
 /// The spaces at hand: the definition's indices, then `batch` indices, then the element's `rank` indices.
@@ -96,8 +128,9 @@ fn solve_equations(
     promote_all: bool,
 ) -> Equations {
     let element = |d: usize| Affine::index(spaces.own + spaces.batch + d);
-    let mut equations: Vec<Affine> = subscripts.iter().enumerate().map(|(d, s)| s.clone() - element(d)).collect();
-    equations.extend(domain.iter().filter(|c| c.relation == Relation::Zero).map(|c| c.affine.clone()));
+    let given = domain.iter().filter(|c| c.relation == Relation::Zero).map(|c| c.affine.clone());
+    let read = subscripts.iter().enumerate().map(|(d, s)| s.clone() - element(d));
+    let mut equations: Vec<Affine> = given.chain(read).collect();
     let mut floors = Vec::new();
     equations.iter().for_each(|e| collect_floors(e, spaces, &mut floors));
     if promote_all {
@@ -179,14 +212,24 @@ fn divide_by_common_factor(equations: &mut Vec<Affine>, system: &mut Equations) 
         } else if common == Int::ONE {
             kept.push(equation);
         } else {
-            system.conditions.push(Constraint::zero(known.remainder(&common)));
-            let reduced = unknown.iter().fold(known.floor_div(&common), |sum, (atom, factor)| {
-                sum.add_scaled(&(factor / &common), &Affine::atom(atom.clone()))
-            });
+            let (condition, quotient) = exact_division(&known, &common);
+            system.conditions.push(condition);
+            let reduced = unknown
+                .iter()
+                .fold(quotient, |sum, (atom, factor)| sum.add_scaled(&(factor / &common), &Affine::atom(atom.clone())));
             kept.push(reduced);
         }
     }
     *equations = kept;
+}
+
+/// When a divisor divides `e + c`, and the quotient there: `e % d == r` with `r = -c mod d`, and `e // d + (r + c) / d`.
+fn exact_division(value: &Affine, divisor: &Int) -> (Constraint, Affine) {
+    let constant = value.offset().clone();
+    let linear = value.shift(-constant.clone());
+    let rest = -&constant - div_floor(&-&constant, divisor) * divisor;
+    let condition = Constraint::equal(linear.remainder(divisor), Affine::constant(rest.clone()));
+    (condition, linear.floor_div(divisor).shift((rest + constant) / divisor))
 }
 
 fn assign(system: &mut Equations, equations: &mut [Affine], atom: &Atom, value: Affine) {
@@ -229,10 +272,13 @@ fn solve_by_smith_form(equations: &mut Vec<Affine>, system: &mut Equations, spac
             continue;
         }
         let divisor = &smith.s[(row, row)];
-        if *divisor > Int::ONE {
-            system.conditions.push(Constraint::zero(value.remainder(divisor)));
+        if *divisor == Int::ONE {
+            diagonal.push(value);
+            continue;
         }
-        diagonal.push(value.floor_div(divisor));
+        let (condition, quotient) = exact_division(&value, divisor);
+        system.conditions.push(condition);
+        diagonal.push(quotient);
     }
     let first = spaces.own + spaces.known();
     let parameters: Vec<Atom> = (0..kernel.columns()).map(|k| Atom::Index((first + k) as u32)).collect();
@@ -260,8 +306,7 @@ fn reduced_columns(v: &Matrix, rank: usize, kernel: &Matrix) -> Vec<Vec<Int>> {
             for k in 0..kernel.columns() {
                 let direction = kernel.column(k);
                 let length = dot(&direction, &direction);
-                let times =
-                    crate::program::affine::div_floor(&(&two * dot(&column, &direction) + &length), &(&two * &length));
+                let times = div_floor(&(&two * dot(&column, &direction) + &length), &(&two * &length));
                 column.iter_mut().zip(&direction).for_each(|(c, d)| *c = &*c - &times * d);
             }
             column

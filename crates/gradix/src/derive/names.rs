@@ -29,6 +29,8 @@ pub fn dimensions(program: &Program, tensor: TensorId, avoided: &dyn Fn(&str) ->
             }
         }
     }
+    let taken: Vec<String> = bare.iter().flatten().cloned().collect();
+    let near = near.into_iter().map(|name| name.filter(|n| !taken.contains(n)));
     distinct(bare.into_iter().zip(near).map(|(bare, near)| bare.or(near)).collect(), avoided)
 }
 

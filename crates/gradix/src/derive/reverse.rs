@@ -2,10 +2,11 @@
 
 use super::adjoint::{self, Path};
 use super::assemble::{self, Contribution};
-use super::gather::{self, Spaces};
+use super::gather::{self, Gathered, Spaces};
 use super::{names, reduction, rules, share};
 use crate::build;
 use crate::diagnostic::Diagnostic;
+use crate::program::expr::{Rewriter, Rules};
 use crate::program::names::{self as program_names, fresh, fresh_where};
 use crate::program::{
     Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind,
@@ -234,6 +235,7 @@ impl Reverse {
                 self.masked.insert(read);
             }
             let term = nested::remap(&mut self.out.exprs, term, &gathered.map);
+            let term = Rewriter::default().rewrite(&mut self.out.exprs, term, &mut Settled(&gathered));
             let contributions = self.contributions.entry(read).or_default();
             assemble::merge(&mut self.out.exprs, contributions, Contribution::new(&gathered, term));
         }
@@ -285,6 +287,14 @@ impl Reverse {
         let contributions = self.contributions.remove(&x).unwrap_or_default();
         self.define(tensor, outputs, Vec::new(), contributions)?;
         Ok(tensor)
+    }
+}
+
+struct Settled<'a>(&'a Gathered);
+
+impl Rules for Settled<'_> {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        self.0.settled(affine)
     }
 }
 
