@@ -46,25 +46,37 @@ pub fn settle(
     }
 }
 
-/// Drops outputs of nested definitions that nothing in them depends on any more.
+/// Drops outputs of nested definitions that nothing in them depends on any more; a named reduction that does
+/// not depend on all of its outputs reads a nested one that is computed once.
 fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
     let context = program.size_context();
     let mut kept: HashMap<TensorId, Vec<usize>> = HashMap::new();
-    for place in 0..program.definitions.len() {
-        let definition = program.definitions[place].clone();
+    let mut changed = false;
+    for definition in std::mem::take(&mut program.definitions) {
         let used = nested::used_outputs(program, &definition);
-        if program[definition.tensor].kind == TensorKind::Nested && used.contains(&false) {
+        let tensor = definition.tensor;
+        if definition.reduction.is_none() || !used.contains(&false) {
+            program.definitions.push(definition);
+            continue;
+        }
+        changed = true;
+        if program[tensor].kind == TensorKind::Nested {
             let positions: Vec<usize> = (0..definition.rank).filter(|&i| used[i]).collect();
-            program.definitions[place] = nested::narrowed(program, &definition, &positions, &context)?.0;
-            program.tensors[definition.tensor.0 as usize].rank = positions.len();
-            kept.insert(definition.tensor, positions);
+            let narrowed = nested::narrowed(program, &definition, &positions, &context)?.0;
+            program.definitions.push(narrowed);
+            program.tensors[tensor.0 as usize].rank = positions.len();
+            kept.insert(tensor, positions);
+        } else {
+            let (name, outputs) = (program[tensor].name.clone(), definition.indices[..definition.rank].to_vec());
+            let (access, _) = nested::add(program, definition, name, &context, &[])?;
+            nested::define(program, tensor, outputs, Vec::new(), access);
         }
     }
     let mut rewriter = Rewriter::default();
     for definition in &mut program.definitions {
         definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Narrowed(&kept));
     }
-    Ok(!kept.is_empty())
+    Ok(changed)
 }
 
 struct Narrowed<'a>(&'a HashMap<TensorId, Vec<usize>>);

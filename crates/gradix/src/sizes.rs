@@ -30,8 +30,8 @@ pub fn bind(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int
     Ok(values)
 }
 
-/// Sizes for a trial run: those that are not known are chosen small and distinct, such that every bound
-/// and requirement holds, no subscript leaves its tensor and, where possible, no tensor is empty.
+/// Sizes for a trial run: those that are not known are chosen small and (as long as they are few) distinct, such
+/// that every bound and requirement holds, no subscript leaves its tensor and, where possible, no tensor is empty.
 pub fn choose(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int>> {
     let values = infer(program, known)?;
     if values.iter().zip(&program.params).all(|(v, p)| v.is_some() || p.kind != ParamKind::Free) {
@@ -60,6 +60,8 @@ pub fn choose(program: &Program, known: &Known, places: &Places) -> Result<Vec<I
 
 /// The most complete assignments that [`choose`] tries.
 const MAX_TRIALS: usize = 400;
+/// How many sizes [`choose`] keeps apart before it repeats small values.
+const MAX_DISTINCT: usize = 4;
 
 fn search(program: &Program, rows: &[Constraint], values: Vec<Option<Int>>, trials: &mut usize) -> Option<Vec<Int>> {
     let rows: Vec<Constraint> = rows.iter().map(|row| partly(row, &values)).collect();
@@ -72,15 +74,26 @@ fn search(program: &Program, rows: &[Constraint], values: Vec<Option<Int>>, tria
         let values = complete(program, &values)?;
         return bounds::at_sizes(program, &values).is_empty().then_some(values);
     };
-    let taken: Vec<&Int> = values.iter().flatten().collect();
-    let mut order: Vec<Int> = [3, 4, 5, 6, 7, 8, 9, 2].into_iter().chain(10..40).chain([1, 0]).map(Int::from).collect();
-    order.sort_by_key(|candidate| taken.contains(&candidate));
-    order.truncate(if *trials == 0 { 0 } else { order.len() });
-    order.into_iter().find_map(|candidate| {
+    let least = system::minimum(&rows, &Atom::Param(ParamId(next as u32))).unwrap_or(Int::ZERO);
+    candidates(&least, &values).into_iter().find_map(|candidate| {
         let mut values = values.clone();
         values[next] = Some(candidate);
         if *trials == 0 { None } else { search(program, &rows, values, trials) }
     })
+}
+
+/// Values to try for a size that is at least `least`, the preferred ones first. The first sizes of a program get
+/// distinct values; a program of many sizes rather repeats small values than take large ones.
+fn candidates(least: &Int, values: &[Option<Int>]) -> Vec<Int> {
+    let distinct = values.iter().flatten().count() < MAX_DISTINCT;
+    let start = least.clone().max(Int::from(7));
+    let small = [3, 4, 5, 2, 6].map(|value| (0, Int::from(value)));
+    let large = (0..40).map(|step| (if distinct { 0 } else { 1 }, &start + Int::from(step)));
+    let tiny = [1, 0].map(|value| (2, Int::from(value)));
+    let mut candidates: Vec<(i32, Int)> = small.into_iter().chain(large).chain(tiny).collect();
+    candidates.retain(|(_, value)| value >= least);
+    candidates.sort_by_key(|(group, value)| (*group, values.contains(&Some(value.clone()))));
+    candidates.into_iter().map(|(_, value)| value).collect()
 }
 
 fn partly(row: &Constraint, values: &[Option<Int>]) -> Constraint {
@@ -101,10 +114,16 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
     for (id, shape) in &known.shapes {
         let tensor = &program[*id];
         if shape.len() != tensor.rank {
-            let message =
-                format!("'{}' has {} dimensions, but the array has {}", tensor.name, tensor.rank, shape.len());
+            let message = match tensor.rank {
+                0 => format!("'{}' is a scalar, but the array has {}", tensor.name, dimensions(shape.len())),
+                rank => format!("'{}' has {}, but the array has {}", tensor.name, dimensions(rank), shape.len()),
+            };
             return Err(vec![Diagnostic::error("wrong-shape", message)]);
         }
+    }
+    let impossible = impossible_lengths(program, known, &values);
+    if !impossible.is_empty() {
+        return Err(impossible);
     }
     loop {
         let before = values.iter().flatten().count();
@@ -129,6 +148,36 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
             return Ok(values);
         }
     }
+}
+
+fn dimensions(count: usize) -> String {
+    format!("{count} dimension{}", if count == 1 { "" } else { "s" })
+}
+
+/// Lengths that an extent such as `2*N + 1` has for no sizes. Where all its sizes are known [`check`] has more to say,
+/// and a plain `N` is held to its own bounds.
+fn impossible_lengths(program: &Program, known: &Known, values: &[Option<Int>]) -> Vec<Diagnostic> {
+    let context: Vec<Constraint> = program.size_context().iter().map(|row| partly(row, values)).collect();
+    let mut found = Vec::new();
+    for (id, shape) in &known.shapes {
+        for (dimension, (extent, &length)) in program[*id].extents.iter().zip(shape).enumerate() {
+            let plain = matches!(extent.terms(), [(Atom::Param(id), _)] if *extent == Affine::param(*id));
+            if plain || value_of(extent, values).is_some() {
+                continue;
+            }
+            let agrees = match length {
+                0 => Constraint::at_most(extent.clone(), Affine::constant(0)),
+                _ => Constraint::equal(extent.clone(), Affine::constant(length)),
+            };
+            if system::is_empty(&[context.as_slice(), &[partly(&agrees, values)]].concat()) {
+                let place = format!("dimension {} of '{}'", dimension + 1, program[*id].name);
+                let extent = crate::print::affine(program, &[], extent);
+                let message = format!("{place} has length {length}, but its extent {extent} can't be that");
+                found.push(Diagnostic::error("wrong-shape", message));
+            }
+        }
+    }
+    found
 }
 
 /// An equation with one free size and no floor tells that size.

@@ -171,7 +171,12 @@ pub fn solve(
     positions: &[usize],
     context: &[Constraint],
 ) -> Result<Option<Solved>, Unsolved> {
-    let Some(rows) = prune(constraints, context) else { return Ok(None) };
+    // Rows with a floor of an index give no bound, so they don't make one that does redundant.
+    let bounds = |c: &Constraint| positions.iter().all(|&p| !is_inside_floor(&c.affine, p));
+    let (linear, other): (Vec<_>, Vec<_>) = constraints.into_iter().partition(bounds);
+    let Some(mut rows) = prune(linear, context) else { return Ok(None) };
+    let Some(other) = prune(other, &[context, &rows].concat()) else { return Ok(None) };
+    rows.extend(other);
     // The flag marks rows made by elimination: where they fail, an inner range is empty.
     let mut live: Vec<(Constraint, bool)> = rows.into_iter().map(|c| (c, false)).collect();
     let mut ranges = Vec::new();
@@ -213,11 +218,14 @@ pub fn too_complex() -> Diagnostic {
 }
 
 fn is_linear(constraint: &Constraint, position: usize) -> bool {
-    let inside = constraint.affine.terms().iter().any(|(atom, _)| match atom {
+    constraint.relation == Relation::NonNegative && !is_inside_floor(&constraint.affine, position)
+}
+
+fn is_inside_floor(affine: &Affine, position: usize) -> bool {
+    affine.terms().iter().any(|(atom, _)| match atom {
         Atom::Floor(inner, _) => inner.uses_index(position),
         Atom::Index(_) | Atom::Param(_) => false,
-    });
-    constraint.relation == Relation::NonNegative && !inside
+    })
 }
 
 /// `a*z + r >= 0` gives `z >= ⌈-r/a⌉`, `-a*z + r >= 0` gives `z <= ⌊r/a⌋`.
@@ -306,4 +314,11 @@ pub fn lower_bounds(
 /// `⌈a / b⌉` for positive `b`.
 pub fn div_ceil(a: &Int, b: &Int) -> Int {
     -div_floor(&-a.clone(), b)
+}
+
+/// The smallest value that an atom takes over the constraints (rounded up from the rational one), if it has one.
+pub fn minimum(constraints: &[Constraint], atom: &Atom) -> Option<Int> {
+    let mut system = System::new(constraints);
+    system.column(atom);
+    system.polyhedron(None).minimum(&system.row(&Affine::atom(atom.clone())))
 }

@@ -100,7 +100,7 @@ pub fn gather(
     let domain: Vec<Constraint> = definition.domain().into_iter().chain(guard.iter().cloned()).collect();
     for promote_all in [false, true] {
         let solution = solve_equations(definition, &domain, subscripts, spaces, promote_all);
-        match ranges(definition, &domain, solution, spaces, context) {
+        match ranges(definition, &domain, solution, spaces, context, promote_all) {
             Ok(gathered) => return Ok(gathered),
             Err(Unsolved::Unbounded(_)) if !promote_all => {}
             Err(Unsolved::Unbounded(_) | Unsolved::TooLarge) => break,
@@ -321,8 +321,9 @@ fn ranges(
     mut system: Equations,
     spaces: Spaces,
     context: &[Constraint],
+    promote_all: bool,
 ) -> Result<Option<Gathered>, Unsolved> {
-    let defining = settle_floors(&mut system);
+    let defining = settle_floors(&mut system, promote_all);
     let known = spaces.known();
     let mut place: HashMap<Atom, usize> = HashMap::new();
     (0..known).for_each(|p| {
@@ -357,7 +358,11 @@ fn ranges(
         let known: Vec<Constraint> = context.iter().chain(others).cloned().collect();
         gathered.outer[place] = tightened(&gathered.outer[place], &known);
     }
-    let Some(outer) = system::prune(gathered.outer, context) else { return Ok(None) };
+    let settled = gathered.outer.iter().map(|c| match c.relation {
+        Relation::NonNegative => c.rebuilt(gathered.settled(&c.affine)),
+        Relation::Zero => c.clone(),
+    });
+    let Some(outer) = system::prune(settled.collect(), context) else { return Ok(None) };
     gathered.outer = outer;
     Ok(Some(gathered))
 }
@@ -371,7 +376,7 @@ fn tightened(constraint: &Constraint, context: &[Constraint]) -> Constraint {
 
 /// A floor that was made an unknown but follows from the others goes back to being an expression. Gives
 /// the inequalities that define the remaining ones.
-fn settle_floors(system: &mut Equations) -> Vec<Constraint> {
+fn settle_floors(system: &mut Equations, promote_all: bool) -> Vec<Constraint> {
     let mut defining = Vec::new();
     for atom in system.floors.clone() {
         let Atom::Floor(inner, c) = &atom else { continue };
@@ -383,7 +388,7 @@ fn settle_floors(system: &mut Equations) -> Vec<Constraint> {
         let free = system.unknowns.contains(&atom);
         let mut depends = false;
         value.visit_atoms(&mut |a| depends |= system.floors.contains(a));
-        if free && !depends {
+        if free && !depends && !promote_all {
             let value = value.floor_div(c);
             assign(system, &mut [], &atom, value);
             continue;

@@ -7,6 +7,7 @@ use crate::syntax::ast::{
     Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, ReduceItem, StatementKind,
 };
 use crate::system;
+use gradix_int::Int;
 use std::collections::HashSet;
 
 impl Resolver {
@@ -45,17 +46,30 @@ impl Resolver {
     }
 
     fn introduce(&mut self, name: &Name, symbol: Symbol) -> bool {
-        if self.symbols.contains_key(&name.text) {
+        if let Some(&first) = self.declared.get(&name.text) {
+            let implied = matches!(symbol, Symbol::Param(_) | Symbol::Fixed(_)) && self.implied.contains(&name.text);
+            let (first_text, hint) = match implied {
+                true => ("this extent declares it", "move the 'param' line up, before the first use of the size"),
+                false => ("declared here first", "choose another name"),
+            };
             let message = format!("'{}' is declared twice", name.text);
-            self.report(Diagnostic::error("duplicate-name", message).at(name.span).hint("choose another name"));
+            let diagnostic = Diagnostic::error("duplicate-name", message).at(name.span).label(first, first_text);
+            self.report(diagnostic.hint(hint));
+            self.broken.push(name.text.clone());
             return false;
         }
+        self.declared.insert(name.text.clone(), name.span);
         self.symbols.insert(name.text.clone(), symbol);
         true
     }
 
     fn declare_param(&mut self, declaration: &ParamDeclaration) {
-        if !self.new_param(&declaration.name) {
+        let value = self.fixed_value(declaration);
+        let fresh = match value {
+            Some(value) if !self.is_given(&declaration.name) => self.introduce(&declaration.name, Symbol::Fixed(value)),
+            _ => self.new_param(&declaration.name),
+        };
+        if !fresh {
             return;
         }
         let bounds: Vec<_> = declaration.bounds.iter().map(|(op, e)| (*op, e, self.size(e))).collect();
@@ -75,6 +89,21 @@ impl Resolver {
         if let Some(lowest) = lowest {
             self.require(&declaration.name, |own| Constraint::at_most(lowest, own), declaration.name.span);
         }
+    }
+
+    fn is_given(&self, name: &Name) -> bool {
+        self.fixed.iter().any(|(n, _)| *n == name.text)
+    }
+
+    /// The number in `param K = 5`, if there is one.
+    fn fixed_value(&mut self, declaration: &ParamDeclaration) -> Option<Int> {
+        let mut equal = declaration.bounds.iter().filter(|(op, _)| *op == CompareOp::Eq).map(|(_, e)| e);
+        equal.find_map(|expr| {
+            let mut names = HashSet::new();
+            collect_names(expr, &mut names);
+            let own = names.contains(&declaration.name.text);
+            if own { None } else { self.affine(expr, &[]).ok()?.as_constant().cloned() }
+        })
     }
 
     /// Declares a size, with the value given from outside if there is one.
@@ -121,13 +150,12 @@ impl Resolver {
         }
     }
 
-    /// `param K = 5`: a free size becomes fixed; one that is given from outside must agree.
+    /// `param K = 5`: one that is given from outside must agree.
     fn fix(&mut self, name: &Name, value: Affine, span: Span) {
-        let free = matches!(self.symbols[&name.text], Symbol::Param(_));
-        match value.as_constant() {
-            Some(number) if free && self.program.params.last().is_some_and(|p| p.name == name.text) => {
-                self.program.params.pop();
-                self.symbols.insert(name.text.clone(), Symbol::Fixed(number.clone()));
+        match (&self.symbols[&name.text], value.as_constant()) {
+            (Symbol::Fixed(given), Some(number)) if given != number && self.is_given(name) => {
+                let message = format!("'{}' is fixed to {number}, but {given} is given", name.text);
+                self.report(Diagnostic::error("size-bound", message).at(span));
             }
             _ => self.require(name, |own| Constraint::equal(own, value), span),
         }
@@ -158,6 +186,7 @@ impl Resolver {
             ExprKind::Name(text) if !self.symbols.contains_key(text) => {
                 let name = Name { text: text.clone(), span: expr.span };
                 if self.new_param(&name) {
+                    self.implied.push(text.clone());
                     self.require(&name, |own| Constraint::at_most(Affine::constant(0), own), expr.span);
                 }
             }
@@ -201,6 +230,7 @@ impl Resolver {
                     }
                 }
                 Some(Symbol::Declared(_)) => {}
+                Some(_) if self.broken.contains(&name.text) => {}
                 Some(_) => {
                     let message = format!("'{}' is not defined by a definition, so it can't be a result", name.text);
                     self.report(Diagnostic::error("bad-output", message).at(name.span));
@@ -237,7 +267,7 @@ impl Resolver {
 }
 
 /// The names that an expression mentions.
-fn collect_names(expr: &Expr, names: &mut HashSet<String>) {
+pub(super) fn collect_names(expr: &Expr, names: &mut HashSet<String>) {
     let mut each = |parts: &[Expr]| parts.iter().for_each(|p| collect_names(p, names));
     match &expr.kind {
         ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf => {}

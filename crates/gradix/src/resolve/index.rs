@@ -1,10 +1,13 @@
 //! Index expressions: affine ones, bounds of ranges, and subscripts that choose between affine pieces.
 
-use super::{MAX_COEFFICIENT, Resolver, Symbol};
+use super::{Fold, MAX_COEFFICIENT, Resolver, Symbol};
 use crate::diagnostic::Diagnostic;
 use crate::program::{Affine, Constraint, distinct};
-use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Range as AstRange};
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Name, Range as AstRange};
 use gradix_int::Int;
+
+/// The hint for what is no index expression.
+const SUMS: &str = "index expressions are sums of indices and sizes with whole-number factors, '//' and '%'";
 
 /// The indices at hand: names and the numbers that stand for them, innermost last.
 pub(super) type Scope = [(String, usize)];
@@ -64,9 +67,7 @@ impl Resolver {
             }
             _ => {
                 let message = "this is a value, but an index expression is needed here";
-                return Err(Diagnostic::error("bad-index", message)
-                    .at(expr.span)
-                    .hint("index expressions are sums of indices and sizes with whole-number factors, '//' and '%'"));
+                return Err(Diagnostic::error("bad-index", message).at(expr.span).hint(SUMS));
             }
         };
         check_size(&affine, expr)?;
@@ -81,6 +82,9 @@ impl Resolver {
             Some(Symbol::Param(id)) => Ok(Affine::param(*id)),
             Some(Symbol::Fixed(value)) => Ok(Affine::constant(value.clone())),
             Some(Symbol::Tensor(_) | Symbol::Declared(_)) => {
+                if let Some(reported) = self.reported(name) {
+                    return Err(reported);
+                }
                 let message = format!("'{name}' is a tensor, but an index expression is needed here");
                 Err(Diagnostic::error("bad-index", message).at(expr.span).hint("values can't be used as subscripts"))
             }
@@ -103,17 +107,52 @@ impl Resolver {
             (BinaryOp::Subtract, ..) => Ok(a - b),
             (BinaryOp::Multiply, Some(factor), _) => Ok(b.scale(factor)),
             (BinaryOp::Multiply, _, Some(factor)) => Ok(a.scale(factor)),
-            (BinaryOp::Multiply, ..) => Err(not_affine(&a, &b, expr)),
+            (BinaryOp::Multiply, ..) if a.uses_indices() && b.uses_indices() => {
+                let message = "the product of two indices is not an affine index expression";
+                Err(Diagnostic::error("not-affine", message).at(expr.span).hint(SUMS))
+            }
+            (BinaryOp::Multiply, ..) => {
+                let message = "a product with a size needs the value of that size";
+                let factor = if a.uses_indices() { right } else { left };
+                Err(Diagnostic::error("not-affine", message).at(expr.span).hint(self.fix_hint(factor)))
+            }
             (BinaryOp::FloorDivide, _, Some(c)) if *c > Int::ZERO => Ok(a.floor_div(c)),
             (BinaryOp::Remainder, _, Some(c)) if *c > Int::ZERO => Ok(a.remainder(c)),
             (BinaryOp::FloorDivide | BinaryOp::Remainder, ..) => {
                 let message = "'//' and '%' need a positive whole number on their right";
-                Err(Diagnostic::error("bad-divisor", message).at(right.span))
+                let hint = match b.uses_indices() || b.as_constant().is_some() {
+                    true => "write a number of at least 1".to_string(),
+                    false => self.fix_hint(right),
+                };
+                Err(Diagnostic::error("bad-divisor", message).at(right.span).hint(hint))
             }
-            (BinaryOp::Divide | BinaryOp::Power | BinaryOp::And | BinaryOp::Or, ..) => {
-                let diagnostic = Diagnostic::error("bad-index", "index expressions are sums and whole multiples");
+            (BinaryOp::Divide, ..) => {
+                let diagnostic = Diagnostic::error("bad-index", "index expressions have no fractions");
                 Err(diagnostic.at(expr.span).hint("for whole division write '//'"))
             }
+            (BinaryOp::Power, ..) => {
+                Err(Diagnostic::error("bad-index", "index expressions have no powers").at(expr.span).hint(SUMS))
+            }
+            (BinaryOp::And | BinaryOp::Or, ..) => {
+                let message = "this is a condition, but an index expression is needed here";
+                Err(Diagnostic::error("bad-index", message).at(expr.span).hint(SUMS))
+            }
+        }
+    }
+
+    /// How to fix the first size that an index expression names.
+    fn fix_hint(&self, expr: &Expr) -> String {
+        let name = self.first_size(expr).unwrap_or("N");
+        format!("fix the size, as in 'param {name} = 5' or '--param {name}=5'")
+    }
+
+    fn first_size<'a>(&self, expr: &'a Expr) -> Option<&'a str> {
+        match &expr.kind {
+            ExprKind::Name(name) => matches!(self.symbols.get(name), Some(Symbol::Param(_))).then_some(name),
+            ExprKind::Negate(inner) => self.first_size(inner),
+            ExprKind::Binary { left, right, .. } => self.first_size(left).or_else(|| self.first_size(right)),
+            ExprKind::Call { arguments, .. } => arguments.iter().find_map(|a| self.first_size(a)),
+            _ => None,
         }
     }
 
@@ -130,10 +169,9 @@ impl Resolver {
                     ("reflect", [e]) => Ok(e.map(&|e| reflect(e, &last))),
                     ("min", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| smaller(&a, b))),
                     ("max", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| larger(&a, b))),
-                    ("clamp" | "wrap" | "reflect" | "min" | "max", _) => {
-                        let message = format!("'{}' does not take {} arguments", function.text, parts.len());
-                        Err(Diagnostic::error("argument-count", message).at(expr.span))
-                    }
+                    ("clamp", _) => Err(argument_count(function, "1 or 3 arguments", parts.len(), expr)),
+                    ("wrap" | "reflect", _) => Err(argument_count(function, "1 argument", parts.len(), expr)),
+                    ("min" | "max", _) => Err(argument_count(function, "2 or more arguments", parts.len(), expr)),
                     _ => Ok(Pieces::Affine(self.affine(expr, scope)?)),
                 }
             }
@@ -248,15 +286,26 @@ fn below_zero(e: &Affine) -> Constraint {
     Constraint::at_most(e.clone(), Affine::constant(-1))
 }
 
-fn not_affine(a: &Affine, b: &Affine, expr: &Expr) -> Diagnostic {
-    if a.uses_indices() && b.uses_indices() {
-        return Diagnostic::error("not-affine", "the product of two indices is not an affine index expression")
-            .at(expr.span)
-            .hint("subscripts are sums of indices with whole-number factors");
+/// The error for a call with a wrong number of arguments; `takes` says what is right.
+pub(super) fn argument_count(function: &Name, takes: &str, given: usize, expr: &Expr) -> Diagnostic {
+    let given = match given {
+        0 => "none is".to_string(),
+        1 => "1 is".to_string(),
+        count => format!("{count} are"),
+    };
+    let message = format!("'{}' takes {takes}, and {given} given", function.text);
+    Diagnostic::error("argument-count", message).at(expr.span)
+}
+
+/// The `wrap` or `reflect` that a subscript applies.
+pub(super) fn fold(expr: &Expr) -> Option<Fold> {
+    match &expr.kind {
+        ExprKind::Call { function, .. } if function.text == "wrap" => Some(Fold::Wrap),
+        ExprKind::Call { function, .. } if function.text == "reflect" => Some(Fold::Reflect),
+        ExprKind::Negate(inner) => fold(inner),
+        ExprKind::Binary { left, right, .. } => fold(left).or_else(|| fold(right)),
+        _ => None,
     }
-    Diagnostic::error("not-affine", "a product with a size needs the value of that size")
-        .at(expr.span)
-        .hint("fix the size, as in 'param M = 5' or '--param M=5'")
 }
 
 fn check_size(affine: &Affine, expr: &Expr) -> Result<(), Diagnostic> {

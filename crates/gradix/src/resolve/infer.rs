@@ -24,7 +24,7 @@ impl Resolver {
             let found = [false, true].into_iter().find_map(|weak| {
                 self.infer_bare(survey, &ranges, weak).or_else(|| self.infer_largest(survey, &ranges, weak))
             });
-            let (number, inferred) = found.unwrap_or_else(|| (number, Err(cannot_infer(&survey.indices[number]))));
+            let (number, inferred) = found.unwrap_or_else(|| (number, Err(self.cannot_infer(number, survey))));
             ranges[number] = Some(inferred.unwrap_or_else(|diagnostic| {
                 wrong.get_or_insert(diagnostic);
                 Range::extent(Affine::constant(0))
@@ -102,6 +102,7 @@ impl Resolver {
         domain.extend(context.iter().cloned());
         let atom = Atom::Index(number as u32);
         let mut highest: Vec<Affine> = Vec::new();
+        let mut late: Option<(&Use, Affine)> = None;
         for used in uses {
             let inside = [used.subscript.clone(), used.extent.shift(-1) - used.subscript.clone()];
             for row in inside.map(Constraint::non_negative) {
@@ -121,9 +122,12 @@ impl Resolver {
                         highest.push(high);
                     }
                 } else if system::implies(&context, &Constraint::at_most(smallest.clone(), Affine::constant(-1))) {
-                    return Err(cannot_start(&survey.indices[number], used));
+                    late.get_or_insert((used, (-smallest).shift(&factor - Int::ONE).floor_div(&factor)));
                 }
             }
+        }
+        if let Some((used, low)) = late {
+            return Err(self.cannot_start(&survey.indices[number], used, &low, highest.first()));
         }
         if highest.is_empty() {
             return Ok(None);
@@ -132,7 +136,39 @@ impl Resolver {
         Ok(Some(Range::extent(self.derived_size(extents, true))))
     }
 
-    fn show(&self, affine: &Affine) -> String {
+    fn cannot_infer(&self, number: usize, survey: &Survey) -> Diagnostic {
+        let Introduced { name, span, .. } = &survey.indices[number];
+        let used = survey.uses.iter().find(|u| u.subscript.uses_index(number));
+        let end = match (used, self.program.params.first()) {
+            (Some(used), _) => self.show(&used.extent),
+            (None, Some(param)) => param.name.clone(),
+            (None, None) => "3".to_string(),
+        };
+        let message = format!("the range of '{name}' can't be inferred");
+        Diagnostic::error("no-range", message).at(*span).hint(format!("write it, as in '{name} in 0..{end}'"))
+    }
+
+    /// The error for an index that has to start at `low` to stay inside a tensor.
+    fn cannot_start(&self, index: &Introduced, used: &Use, low: &Affine, high: Option<&Affine>) -> Diagnostic {
+        let (name, extent) = (&index.name, self.show(&used.extent));
+        let end = high.map_or(extent.clone(), |high| self.show(&high.shift(1)));
+        let hint = match (used.weak, index.output) {
+            (true, _) => format!("write it, as in '{name} in 0..{extent}'"),
+            (false, true) => {
+                format!(
+                    "write a range from 0, as in '{name} in 0..{extent}', and shift the subscript or use pad or 'if'"
+                )
+            }
+            (false, false) => format!("write it, as in '{name} in {}..{end}'", self.show(low)),
+        };
+        let message = format!("the range of '{name}' can't be inferred: it can't start at 0");
+        Diagnostic::error("no-range", message)
+            .at(index.span)
+            .label(used.span, "this subscript would leave its tensor")
+            .hint(hint)
+    }
+
+    pub(super) fn show(&self, affine: &Affine) -> String {
         crate::print::affine(&self.program, &[], affine)
     }
 }
@@ -147,19 +183,4 @@ fn only_unknown(subscript: &Affine, number: usize, ranges: &[Option<Range>]) -> 
         false => others |= ranges[i].is_none(),
     });
     own && !others
-}
-
-fn cannot_infer(index: &Introduced) -> Diagnostic {
-    let message = format!("the range of '{}' can't be inferred", index.name);
-    let hint = format!("write it, as in '{} in 0..N'", index.name);
-    Diagnostic::error("no-range", message).at(index.span).hint(hint)
-}
-
-fn cannot_start(index: &Introduced, used: &Use) -> Diagnostic {
-    let message = format!("the range of '{}' can't be inferred: it can't start at 0", index.name);
-    let hint = format!("write it, as in '{} in 1..N'", index.name);
-    Diagnostic::error("no-range", message)
-        .at(index.span)
-        .label(used.span, "this subscript would leave its tensor")
-        .hint(hint)
 }

@@ -1,6 +1,6 @@
 //! The second walk over a definition: expressions into the normal form.
 
-use super::index::Pieces;
+use super::index::{Pieces, argument_count, fold};
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{
@@ -138,9 +138,11 @@ impl Resolver {
                             "in the bracket of a reduction only indices can be tested; use 'if … then … else' inside",
                         ));
                 }
-                match guard::conjunction(&self.program.exprs, id) {
-                    Some(parts) => conditions.extend(parts),
-                    None => filters.push(id),
+                match (build::decided(&self.program.exprs, id), guard::conjunction(&self.program.exprs, id)) {
+                    (Some(true), _) => {}
+                    (Some(false), _) => conditions.push(Constraint::non_negative(Affine::constant(-1))),
+                    (None, Some(parts)) => conditions.extend(parts),
+                    (None, None) => filters.push(id),
                 }
             }
         }
@@ -340,6 +342,9 @@ impl Resolver {
             let message = format!("'{name}' is an index and has no elements");
             return Err(Diagnostic::error("not-a-tensor", message).at(name_span));
         }
+        if let Some(reported) = self.reported(name) {
+            return Err(reported);
+        }
         let tensor = match self.symbols.get(name) {
             Some(Symbol::Tensor(id)) => *id,
             Some(Symbol::Param(_) | Symbol::Fixed(_)) => {
@@ -347,37 +352,52 @@ impl Resolver {
                 return Err(Diagnostic::error("not-a-tensor", message).at(name_span));
             }
             Some(Symbol::Declared(declared)) => {
-                if self.broken.iter().any(|b| b == name) {
-                    // Reported where it is defined; this definition is dropped without a message of its own.
-                    return Err(self.diagnostics.last().cloned().expect("a broken definition has been reported"));
-                }
-                let message = format!("'{name}' is used before its definition");
+                let (message, hint) = match name == frame.name {
+                    true => (
+                        format!("'{name}' is used in its own definition"),
+                        "a tensor can't be defined by itself; a reduction over a range, as in 'sum[k in 0..=i]', can run over what comes before",
+                    ),
+                    false => (format!("'{name}' is used before its definition"), "move the definition up"),
+                };
                 return Err(Diagnostic::error("used-before-definition", message)
                     .at(name_span)
                     .label(*declared, "defined here")
-                    .hint("move the definition up; a tensor can't be defined by itself"));
+                    .hint(hint));
             }
             None => return Err(self.unknown(name, name_span, &frame.scope)),
         };
         let extents = self.program[tensor].extents.clone();
         if extents.len() != subscripts.len() {
-            let message = format!(
-                "'{name}' has {} dimension{}, but {} given",
-                extents.len(),
-                if extents.len() == 1 { "" } else { "s" },
-                match subscripts.len() {
-                    0 => "no subscript is".to_string(),
-                    1 => "1 subscript is".to_string(),
-                    count => format!("{count} subscripts are"),
-                }
-            );
-            return Err(Diagnostic::error("subscript-count", message).at(span));
+            return Err(self.subscript_count(name, &extents, subscripts.len()).at(span));
         }
         let mut pieces = Vec::new();
-        for (subscript, extent) in subscripts.iter().zip(&extents) {
+        for (dimension, (subscript, extent)) in subscripts.iter().zip(&extents).enumerate() {
             pieces.push(self.pieces(subscript, extent, &frame.scope)?);
+            if let Some(fold) = fold(subscript) {
+                self.places.folded.insert((span, dimension), fold);
+            }
         }
         Ok(self.choose(tensor, &pieces, &mut Vec::new(), padding, span, frame))
+    }
+
+    fn subscript_count(&self, name: &str, extents: &[Affine], given: usize) -> Diagnostic {
+        let given = match given {
+            0 => "no subscript is".to_string(),
+            1 => "1 subscript is".to_string(),
+            count => format!("{count} subscripts are"),
+        };
+        let (message, hint) = match extents.len() {
+            0 => (format!("'{name}' is a scalar and takes no subscripts"), format!("write '{name}' alone")),
+            rank => {
+                let shown: Vec<String> = extents.iter().map(|e| self.show(e)).collect();
+                let plural = if rank == 1 { "" } else { "s" };
+                (
+                    format!("'{name}' has {rank} dimension{plural}, but {given} given"),
+                    format!("give one subscript for each dimension of {name}[{}]", shown.join(", ")),
+                )
+            }
+        };
+        Diagnostic::error("subscript-count", message).hint(hint)
     }
 
     /// One access for each combination of pieces.
@@ -445,17 +465,30 @@ impl Resolver {
             let message = format!("'{name}' can stand only in the subscript of a tensor");
             return Err(Diagnostic::error("bad-call", message).at(expr.span));
         }
-        if self.symbols.contains_key(name) {
-            let message = format!("'{name}' is not a function");
-            return Err(Diagnostic::error("bad-call", message)
-                .at(function.span)
-                .hint(format!("brackets hold indices, parentheses hold values: write '{name}[…]'")));
+        if let Some(diagnostic) = self.not_a_function(name, frame) {
+            return Err(diagnostic.at(function.span));
         }
         let diagnostic = Diagnostic::error("unknown-function", format!("unknown function '{name}'")).at(function.span);
         Err(match super::declare::nearest(name, FUNCTIONS.iter().copied()) {
             Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),
             None => diagnostic,
         })
+    }
+
+    /// The error for the call of a name that stands for something else.
+    fn not_a_function(&self, name: &str, frame: &Frame) -> Option<Diagnostic> {
+        let is_index = frame.scope.iter().any(|(n, _)| n == name);
+        let product = format!("for a product write '{name} * (…)'");
+        let (kind, hint) = match self.symbols.get(name) {
+            _ if is_index => ("an index", product),
+            Some(Symbol::Param(_) | Symbol::Fixed(_)) => ("a size", product),
+            Some(Symbol::Tensor(id)) if self.program[*id].rank == 0 => ("a scalar", product),
+            Some(Symbol::Tensor(_) | Symbol::Declared(_)) => {
+                ("a tensor", format!("brackets hold indices, parentheses hold values: write '{name}[…]'"))
+            }
+            None => return None,
+        };
+        Some(Diagnostic::error("bad-call", format!("'{name}' is {kind}, not a function")).hint(hint))
     }
 
     fn pad(&mut self, arguments: &[ast::Expr], expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
@@ -608,9 +641,8 @@ fn expect_arguments(function: &ast::Name, arguments: &[ast::Expr], count: usize,
     if arguments.len() == count {
         return Ok(());
     }
-    let plural = if count == 1 { "" } else { "s" };
-    let message = format!("'{}' takes {count} argument{plural}, and {} are given", function.text, arguments.len());
-    Err(Diagnostic::error("argument-count", message).at(expr.span))
+    let takes = if count == 1 { "1 argument".to_string() } else { format!("{count} arguments") };
+    Err(argument_count(function, &takes, arguments.len(), expr))
 }
 
 fn not_a_number(span: Span) -> Diagnostic {

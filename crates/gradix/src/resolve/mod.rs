@@ -38,8 +38,19 @@ pub struct Resolved {
 pub struct Places {
     /// Accesses, by the tensor whose definition they are in.
     pub accesses: HashMap<(TensorId, ExprId), Span>,
+    /// The subscripts, by access and dimension, that `wrap` or `reflect` brings back into their tensor.
+    pub folded: HashMap<(Span, usize), Fold>,
     /// Requirements on sizes, each with what asked for it and where.
     pub requirements: Vec<(Constraint, Diagnostic)>,
+}
+
+/// A function that brings a subscript back into its tensor, from a limited distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// `wrap`
+    Wrap,
+    /// `reflect`
+    Reflect,
 }
 
 /// Gives every name its meaning. `fixed` holds the sizes that are fixed from outside.
@@ -89,7 +100,11 @@ struct Resolver {
     places: Places,
     fixed: Vec<(String, Int)>,
     symbols: HashMap<String, Symbol>,
-    /// Definitions with a mistake: their users are not blamed.
+    /// Where each name was declared first.
+    declared: HashMap<String, Span>,
+    /// Sizes that were declared by an extent.
+    implied: Vec<String>,
+    /// Names with a mistake in their declaration: their users are not blamed.
     broken: Vec<String>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -99,6 +114,12 @@ impl Resolver {
         if !self.diagnostics.contains(&diagnostic) {
             self.diagnostics.push(diagnostic);
         }
+    }
+
+    /// Something already reported that stands for a broken name, so that its user is dropped without a message.
+    fn reported(&self, name: &str) -> Option<Diagnostic> {
+        let broken = self.broken.iter().any(|b| b == name);
+        broken.then(|| self.diagnostics.last().cloned().expect("a broken name has been reported"))
     }
 
     fn check_bounds(&mut self) {
@@ -118,8 +139,11 @@ impl Resolver {
 /// The message for a subscript that leaves its tensor.
 pub fn describe(program: &Program, violation: &Violation, places: &Places) -> Diagnostic {
     let diagnostic = violation.diagnostic(program);
-    match places.accesses.get(&(violation.definition, violation.access)) {
-        Some(&span) => diagnostic.at(span),
-        None => diagnostic,
-    }
+    let Some(&span) = places.accesses.get(&(violation.definition, violation.access)) else { return diagnostic };
+    let hint = match places.folded.get(&(span, violation.dimension)) {
+        Some(Fold::Wrap) => "'wrap' reaches one extent far: for an extent n, its argument stays in -n..2*n",
+        Some(Fold::Reflect) => "'reflect' mirrors once: for an extent n, its argument stays in -(n - 1)..=2*(n - 1)",
+        None => return diagnostic.at(span),
+    };
+    Diagnostic { hints: vec![hint.to_string()], ..diagnostic.at(span) }
 }

@@ -2,11 +2,13 @@
 //!
 //! Indices are numbered in the order in which they are introduced; the second walk meets them in the same order.
 
+use super::declare::collect_names;
 use super::index::Scope;
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{Affine, Range};
 use crate::syntax::ast::{Binder, Definition, Expr, ExprKind, ReduceItem};
+use std::collections::HashSet;
 
 /// An index where it is introduced.
 pub(super) struct Introduced {
@@ -39,11 +41,38 @@ impl Resolver {
     pub(super) fn survey(&mut self, definition: &Definition) -> Option<Survey> {
         let before = self.diagnostics.len();
         let mut survey = Survey::default();
-        for binder in &definition.indices {
-            self.introduce_index(binder, true, &mut survey, 0);
-        }
+        let binders: Vec<&Binder> = definition.indices.iter().collect();
+        self.introduce_bracket(&binders, true, &mut survey);
         self.survey_expr(&definition.body, false, &mut survey);
         (self.diagnostics.len() == before).then_some(survey)
+    }
+
+    fn introduce_bracket(&mut self, binders: &[&Binder], output: bool, survey: &mut Survey) {
+        let bracket = survey.scope.len();
+        for (position, binder) in binders.iter().enumerate() {
+            if !self.uses_later_index(binder, &binders[position + 1..], output, survey) {
+                self.introduce_index(binder, output, survey, bracket);
+            }
+        }
+    }
+
+    /// Reports a range that uses an index which its bracket binds only later.
+    fn uses_later_index(&mut self, binder: &Binder, later: &[&Binder], output: bool, survey: &Survey) -> bool {
+        let Some(range) = &binder.range else { return false };
+        let mut used = HashSet::new();
+        collect_names(&range.low, &mut used);
+        collect_names(&range.high, &mut used);
+        used.retain(|name| survey.scope.iter().all(|(n, _)| n != name));
+        let Some(bound) = later.iter().map(|b| &b.name).find(|name| used.contains(&name.text)) else { return false };
+        let span = range.low.span.to(range.high.span);
+        if output {
+            self.report(depends_on_index(&binder.name.text).at(span));
+        } else {
+            let message = format!("the range of '{}' uses '{}', which is bound later", binder.name.text, bound.text);
+            let diagnostic = Diagnostic::error("unknown-name", message).at(span).label(bound.span, "bound here");
+            self.report(diagnostic.hint(format!("put '{}' before '{}'", bound.text, binder.name.text)));
+        }
+        true
     }
 
     fn introduce_index(&mut self, binder: &Binder, output: bool, survey: &mut Survey, bracket: usize) {
@@ -56,9 +85,11 @@ impl Resolver {
                 Diagnostic::error("name-clash", message).at(name.span).hint("choose another name for the index"),
             );
         }
-        if survey.scope[bracket..].iter().any(|(n, _)| *n == name.text) {
+        if let Some((_, first)) = survey.scope[bracket..].iter().find(|(n, _)| *n == name.text) {
             let message = format!("the index '{}' appears twice in one bracket", name.text);
-            self.report(Diagnostic::error("duplicate-index", message).at(name.span));
+            let diagnostic = Diagnostic::error("duplicate-index", message).at(name.span);
+            let marked = diagnostic.label(survey.indices[*first].span, "bound here first");
+            self.report(marked.hint("give every index of the bracket a name of its own"));
         }
         if survey.scope.len() == super::MAX_INDICES {
             let message = format!("more than {} indices are in scope here", super::MAX_INDICES);
@@ -85,9 +116,7 @@ impl Resolver {
             self.report(Diagnostic::error("bad-range", message).at(span).hint("shift the subscripts instead"));
         }
         if range.high.iter().any(Affine::uses_indices) {
-            let message = format!("the extent of '{name}', an index of a definition, can depend on sizes only");
-            let hint = "use the largest extent, and 'if … then … else 0' or a range inside the sum";
-            self.report(Diagnostic::error("bad-range", message).at(span).hint(hint));
+            self.report(depends_on_index(name).at(span));
         }
     }
 
@@ -123,11 +152,11 @@ impl Resolver {
             }
             ExprKind::Reduce { items, body, .. } => {
                 let depth = survey.scope.len();
-                for item in items {
-                    if let ReduceItem::Binder(binder) = item {
-                        self.introduce_index(binder, false, survey, depth);
-                    }
-                }
+                let binders = items.iter().filter_map(|item| match item {
+                    ReduceItem::Binder(binder) => Some(binder),
+                    ReduceItem::Condition(_) => None,
+                });
+                self.introduce_bracket(&binders.collect::<Vec<_>>(), false, survey);
                 for item in items {
                     if let ReduceItem::Condition(condition) = item {
                         self.survey_expr(condition, weak, survey);
@@ -154,4 +183,10 @@ impl Resolver {
             survey.uses.push(Use { subscript, extent, weak, span: expr.span });
         }
     }
+}
+
+fn depends_on_index(name: &str) -> Diagnostic {
+    let message = format!("the extent of '{name}', an index of a definition, can depend on sizes only");
+    let hint = "use the largest extent, and 'if … then … else 0' or a range inside the sum";
+    Diagnostic::error("bad-range", message).hint(hint)
 }
