@@ -60,6 +60,10 @@ pub fn binary(exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         BinaryOp::Div => divide(exprs, a, b),
         BinaryOp::Pow => power(exprs, a, b),
         BinaryOp::Min | BinaryOp::Max if a == b => a,
+        BinaryOp::Min | BinaryOp::Max if exprs.as_constant(a).is_some() && exprs.as_constant(b).is_some() => {
+            let (x, y) = (exprs.as_constant(a).unwrap_or(0.0), exprs.as_constant(b).unwrap_or(0.0));
+            exprs.constant(op.apply(x, y))
+        }
         BinaryOp::Min | BinaryOp::Max | BinaryOp::Atan2 | BinaryOp::Hypot => exprs.add(Expr::Binary(op, a, b)),
     }
 }

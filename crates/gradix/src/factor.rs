@@ -23,12 +23,25 @@ pub fn factor(program: &mut Program, sum: &Definition, context: &[Constraint]) -
         }
         let risky = divides && reads(&program.exprs, id)
             || has_pole(&program.exprs, id)
+            || reads_empty_extreme(program, id)
             || !bounds::stays_inside(program, id, &outer);
         risky && !*filled.get_or_insert_with(|| is_never_empty(sum, &outer))
     });
     let (inside, outside) = (inside.build(&mut program.exprs), outside.build(&mut program.exprs));
     let nothing = program.exprs.as_constant(outside).is_some_and(|number| number == 1.0 || !number.is_finite());
     (!nothing).then_some((outside, inside))
+}
+
+/// Whether an expression reads a `max` or `min` that can be of nothing, and so infinite.
+fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
+    let context = program.size_context();
+    program.exprs.postorder(root).iter().any(|id| match &program.exprs[*id] {
+        Expr::Access(tensor, _) => program.definition_of(*tensor).is_some_and(|definition| {
+            let extreme = matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min));
+            extreme && !is_never_empty(definition, &[context.as_slice(), &definition.output_domain()].concat())
+        }),
+        _ => false,
+    })
 }
 
 /// Whether every range of a reduction has a value for all outer values.

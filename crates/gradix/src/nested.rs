@@ -1,5 +1,6 @@
 //! Reductions inside expressions: definitions of their own, over just the indices that they use.
 
+use crate::bounds;
 use crate::diagnostic::Diagnostic;
 use crate::program::expr::{Rewriter, WithIndices};
 use crate::program::{
@@ -20,7 +21,8 @@ pub fn add(
     let used = used_outputs(program, &full);
     let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
     let (definition, map) = narrowed(program, &full, &kept, context)?;
-    let definition = Definition { tensor: TensorId(program.tensors.len() as u32), ..definition };
+    let mut definition = Definition { tensor: TensorId(program.tensors.len() as u32), ..definition };
+    drop_needless_assumptions(program, &mut definition, context);
     let subscripts: Vec<Affine> = kept.iter().map(|&old| Affine::index(old)).collect();
     for &access in shared {
         let Expr::Access(tensor, existing) = &program.exprs[access] else { continue };
@@ -60,6 +62,18 @@ pub fn define(
     let (reduction, conditions) = (None, Vec::new());
     program.definitions.push(Definition { tensor, indices: outputs, rank, reduction, conditions, assumptions, body });
     None
+}
+
+/// Assumptions matter only where the body could not be computed without them.
+pub fn drop_needless_assumptions(program: &mut Program, definition: &mut Definition, context: &[Constraint]) {
+    if definition.assumptions.is_empty() {
+        return;
+    }
+    let free = Definition { assumptions: Vec::new(), ..definition.clone() };
+    let domain = [context, &free.domain()].concat();
+    if bounds::stays_inside(program, definition.body, &domain) {
+        definition.assumptions.clear();
+    }
 }
 
 /// The same definition over the outputs at `kept` only (the others must not be used).

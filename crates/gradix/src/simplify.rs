@@ -103,6 +103,7 @@ fn factor_sums(program: &mut Program) -> Result<bool, Diagnostic> {
             filled.append(&mut definition.conditions);
             definition.body
         } else {
+            definition.assumptions.extend(filled.iter().cloned());
             let name = program[tensor].name.clone();
             nested::add(program, definition, name, &context, &[])?.0
         };

@@ -14,6 +14,10 @@ use std::collections::{HashMap, HashSet};
 pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>, HashMap<ExprId, ExprId>) {
     program.facts.sort();
     program.facts.dedup();
+    if prune {
+        prune_params(program);
+    }
+    sort_params(program);
     sort_nested_outputs(program);
     name_indices(program);
     let number: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
@@ -48,9 +52,6 @@ pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>,
     program.outputs = program.outputs.iter().map(|t| tensors[t]).collect();
     program.definitions = definitions;
     program.exprs = exprs;
-    if prune {
-        prune_params(program);
-    }
     (tensors, moved)
 }
 
@@ -175,15 +176,25 @@ fn prune_params(program: &mut Program) {
             }
         })
     };
-    program.tensors.iter().flat_map(|t| &t.extents).for_each(&mut see);
+    let read = program.used_tensors();
+    let is_kept = |id: &TensorId| program[*id].kind != TensorKind::Input || read.contains(id);
+    let kept = (0..program.tensors.len() as u32).map(TensorId).filter(is_kept);
+    kept.flat_map(|id| &program[id].extents).for_each(&mut see);
     for definition in &program.definitions {
         definition.indices.iter().flat_map(|i| i.range.low.iter().chain(&i.range.high)).for_each(&mut see);
         definition.conditions.iter().chain(&definition.assumptions).for_each(|c| see(&c.affine));
         program.exprs.visit_affines(definition.body, &mut see);
     }
-    for param in &program.params {
-        if let ParamKind::Smallest(parts) | ParamKind::Largest(parts) = &param.kind {
-            parts.iter().for_each(&mut see);
+    // A size that follows from others comes after them.
+    for (place, param) in program.params.iter().enumerate().rev() {
+        if let (true, ParamKind::Smallest(parts) | ParamKind::Largest(parts)) = (used[place], &param.kind) {
+            for part in parts {
+                part.visit_atoms(&mut |atom| {
+                    if let Atom::Param(ParamId(p)) = atom {
+                        used[*p as usize] = true;
+                    }
+                });
+            }
         }
     }
     // What remains is what the facts say about the sizes that remain.
@@ -202,27 +213,43 @@ fn prune_params(program: &mut Program) {
         program.facts = [kept, implied].concat();
         program.facts.sort();
     }
-    let mut new = Vec::new();
-    let mut count = 0;
-    for &used in &used {
-        new.push(ParamId(count));
-        count += u32::from(used);
+    let keep = (0..used.len()).filter(|&p| used[p]).collect();
+    renumber_params(program, keep);
+}
+
+/// Given sizes first, then those that follow from them, in a fixed order.
+fn sort_params(program: &mut Program) {
+    let derived = |p: &usize| program.params[*p].kind != ParamKind::Free;
+    let (mut follow, given): (Vec<usize>, Vec<usize>) = (0..program.params.len()).partition(derived);
+    let depends = |p: usize| match &program.params[p].kind {
+        ParamKind::Smallest(parts) | ParamKind::Largest(parts) => parts.iter().any(|part| {
+            let mut found = false;
+            part.visit_atoms(&mut |a| found |= matches!(a, Atom::Param(ParamId(q)) if derived(&(*q as usize))));
+            found
+        }),
+        ParamKind::Free | ParamKind::Fixed(_) => false,
+    };
+    follow.sort_by_key(|&p| (depends(p), program.params[p].name.clone()));
+    let order: Vec<usize> = given.into_iter().chain(follow).collect();
+    if order.iter().enumerate().any(|(new, old)| new != *old) {
+        renumber_params(program, order);
     }
-    if count as usize == used.len() {
+}
+
+/// Keeps the params at `order`, in that order.
+fn renumber_params(program: &mut Program, order: Vec<usize>) {
+    if order.len() == program.params.len() && order.iter().enumerate().all(|(new, old)| new == *old) {
         return;
     }
+    let mut new = vec![ParamId(0); program.params.len()];
+    order.iter().enumerate().for_each(|(place, &old)| new[old] = ParamId(place as u32));
     let mut map = |affine: &Affine| {
         affine.substitute(&mut |atom| match atom {
             Atom::Param(ParamId(p)) => Some(Affine::param(new[*p as usize])),
             Atom::Index(_) | Atom::Floor(..) => None,
         })
     };
-    let mut params: Vec<Param> = Vec::new();
-    for (param, used) in program.params.iter().zip(&used) {
-        if *used {
-            params.push(param.clone());
-        }
-    }
+    let mut params: Vec<Param> = order.iter().map(|&old| program.params[old].clone()).collect();
     for param in &mut params {
         if let ParamKind::Smallest(parts) | ParamKind::Largest(parts) = &mut param.kind {
             parts.iter_mut().for_each(|p| *p = map(p));
@@ -230,6 +257,7 @@ fn prune_params(program: &mut Program) {
     }
     program.params = params;
     program.facts.iter_mut().for_each(|f| *f = f.rebuilt(map(&f.affine)));
+    program.facts.sort();
     program.tensors.iter_mut().flat_map(|t| &mut t.extents).for_each(|e| *e = map(e));
     let mut rewriter = Rewriter::default();
     for definition in &mut program.definitions {
@@ -239,10 +267,6 @@ fn prune_params(program: &mut Program) {
         }
         definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut MapAffine(&mut map));
     }
-    let bodies: Vec<ExprId> = program.definitions.iter().map(|d| d.body).collect();
-    let (exprs, bodies) = program.exprs.compacted(&bodies);
-    program.exprs = exprs;
-    program.definitions.iter_mut().zip(bodies).for_each(|(d, b)| d.body = b);
 }
 
 struct MapAffine<'a>(&'a mut dyn FnMut(&Affine) -> Affine);

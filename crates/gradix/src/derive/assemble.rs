@@ -101,6 +101,7 @@ fn sum(
         filled.append(&mut full.conditions);
         full.body
     } else {
+        full.assumptions.extend(filled.iter().cloned());
         let name = format!("{}_sum", program[tensor].name);
         nested::add(program, full, name, context, &[])?.0
     };

@@ -2,7 +2,7 @@
 
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Tensor, TensorId, TensorKind};
+use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Relation, Tensor, TensorId, TensorKind};
 use crate::syntax::ast::{
     Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, ReduceItem, StatementKind,
 };
@@ -142,10 +142,12 @@ impl Resolver {
             Some(true) => {}
             Some(false) => self.report(diagnostic),
             None => {
-                if !self.program.facts.contains(&constraint) {
-                    self.program.facts.push(constraint.clone());
+                for part in inequalities_if_single(constraint) {
+                    if !self.program.facts.contains(&part) {
+                        self.program.facts.push(part.clone());
+                    }
+                    self.places.requirements.push((part, diagnostic.clone()));
                 }
-                self.places.requirements.push((constraint, diagnostic));
             }
         }
     }
@@ -264,6 +266,15 @@ impl Resolver {
             None => diagnostic.hint("declare it with 'param' or 'input', or bind it as an index"),
         }
     }
+}
+
+/// A fact that determines one size is kept as two bounds: it is still a size, not a number.
+fn inequalities_if_single(fact: Constraint) -> Vec<Constraint> {
+    if fact.relation == Relation::NonNegative || fact.affine.terms().len() != 1 {
+        return vec![fact];
+    }
+    let opposite = Constraint::non_negative(-fact.affine.clone());
+    vec![Constraint::non_negative(fact.affine), opposite]
 }
 
 /// The names that an expression mentions.

@@ -355,7 +355,7 @@ impl Resolver {
                 let (message, hint) = match name == frame.name {
                     true => (
                         format!("'{name}' is used in its own definition"),
-                        "a tensor can't be defined by itself; a reduction over a range, as in 'sum[k in 0..=i]', can run over what comes before",
+                        "a tensor can't be defined by itself; a reduction over what comes before is 'sum[k in 0..i] …'",
                     ),
                     false => (format!("'{name}' is used before its definition"), "move the definition up"),
                 };

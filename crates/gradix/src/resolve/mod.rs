@@ -141,7 +141,9 @@ pub fn describe(program: &Program, violation: &Violation, places: &Places) -> Di
     let diagnostic = violation.diagnostic(program);
     let Some(&span) = places.accesses.get(&(violation.definition, violation.access)) else { return diagnostic };
     let hint = match places.folded.get(&(span, violation.dimension)) {
-        Some(Fold::Wrap) => "'wrap' reaches one extent far: for an extent n, its argument stays in -n..2*n",
+        Some(Fold::Wrap) => {
+            "'wrap' reaches one extent far: for an extent n that is not fixed, its argument stays in -n..2*n"
+        }
         Some(Fold::Reflect) => "'reflect' mirrors once: for an extent n, its argument stays in -(n - 1)..=2*(n - 1)",
         None => return diagnostic.at(span),
     };
