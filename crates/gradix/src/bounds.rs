@@ -32,7 +32,7 @@ pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
     for (definition, place) in open_places(program, context) {
         for side in place.outside(program) {
             let rows = [context, &place.domain, &[side]].concat();
-            if happens_always(&rows, &[context, &place.domain].concat()) {
+            if happens_always(&rows, &[context, &place.reached].concat()) {
                 found.extend(witness(definition, &place, &rows));
                 break;
             }
@@ -73,6 +73,8 @@ struct Place {
     tensor: TensorId,
     subscript: Affine,
     domain: Guard,
+    /// The domain without conditions on sizes alone: for those sizes, the access could be said to happen.
+    reached: Guard,
 }
 
 impl Place {
@@ -102,8 +104,11 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
                 }
                 let domain = domain.get_or_insert_with(|| definition.domain());
                 for guard in &guards {
+                    let of_indices = guard.iter().filter(|c| c.affine.uses_indices());
+                    let reached = domain.iter().chain(of_indices).cloned().collect();
                     let domain = [domain.as_slice(), guard].concat();
-                    let place = Place { access, dimension, tensor: *tensor, subscript: subscript.clone(), domain };
+                    let (tensor, subscript) = (*tensor, subscript.clone());
+                    let place = Place { access, dimension, tensor, subscript, domain, reached };
                     let all = [context, &place.domain].concat();
                     let leaves = |side: Constraint| !system::is_empty(&[all.as_slice(), &[side]].concat());
                     if place.outside(program).into_iter().any(leaves) {

@@ -2,18 +2,14 @@
 
 use crate::program::{Affine, Atom, Constraint, Param, ParamId, ParamKind, Program, distinct};
 use crate::system;
+use gradix_int::Int;
 
 /// The smallest (or largest) of several expressions in params: one of them if that is always the one,
 /// otherwise a size of its own.
 pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affine {
-    // Facts about other derived sizes are left out, so that the form does not depend on the order of declarations.
-    let derived = |a: &Atom| matches!(a, Atom::Param(p) if program.params[p.0 as usize].kind != ParamKind::Free);
-    let plain = |fact: &&Constraint| {
-        let mut found = false;
-        fact.affine.visit_atoms(&mut |a| found |= derived(a));
-        !found
-    };
-    let context: Vec<Constraint> = program.facts.iter().filter(plain).cloned().collect();
+    // Only that sizes are not too small counts, so that the form does not depend on the order of declarations.
+    let is_lower = |fact: &&Constraint| matches!(fact.affine.terms(), [(Atom::Param(_), c)] if *c > Int::ZERO);
+    let context: Vec<Constraint> = program.facts.iter().filter(is_lower).cloned().collect();
     let mut kept = distinct(parts.into_iter());
     for position in (0..kept.len()).rev() {
         let beaten = |other: &Affine| {

@@ -37,8 +37,8 @@ pub fn add(
     Ok((program.exprs.access(tensor, subscripts), map))
 }
 
-/// Makes `body` the value of a definition. A body that is nothing but a nested reduction over all outputs
-/// becomes the definition's own; the tensor that it was is returned, and no longer defined.
+/// Makes `body` the value of a definition. A body that is nothing but the nested reduction that was added last,
+/// over all outputs, becomes the definition's own; the tensor that it was is returned, and no longer defined.
 pub fn define(
     program: &mut Program,
     tensor: TensorId,
@@ -59,20 +59,32 @@ pub fn define(
         program.definitions.push(Definition { tensor, indices, assumptions, ..nested });
         return Some(inner);
     }
-    let (reduction, conditions) = (None, Vec::new());
-    program.definitions.push(Definition { tensor, indices: outputs, rank, reduction, conditions, assumptions, body });
+    define_pointwise(program, tensor, outputs, assumptions, body);
     None
 }
 
-/// Assumptions matter only where the body could not be computed without them.
-pub fn drop_needless_assumptions(program: &mut Program, definition: &mut Definition, context: &[Constraint]) {
-    if definition.assumptions.is_empty() {
+/// Makes `body` the value of a definition without a reduction of its own.
+pub fn define_pointwise(
+    program: &mut Program,
+    tensor: TensorId,
+    outputs: Vec<Index>,
+    assumptions: Vec<Constraint>,
+    body: ExprId,
+) {
+    let (rank, reduction, conditions) = (outputs.len(), None, Vec::new());
+    program.definitions.push(Definition { tensor, indices: outputs, rank, reduction, conditions, assumptions, body });
+}
+
+/// That the reader is evaluated at all matters only where the body could not be computed otherwise.
+fn drop_needless_assumptions(program: &mut Program, definition: &mut Definition, context: &[Constraint]) {
+    let needed: Vec<Constraint> = definition.assumptions.iter().filter(|c| c.affine.uses_indices()).cloned().collect();
+    if needed.len() == definition.assumptions.len() {
         return;
     }
-    let free = Definition { assumptions: Vec::new(), ..definition.clone() };
+    let free = Definition { assumptions: needed.clone(), ..definition.clone() };
     let domain = [context, &free.domain()].concat();
     if bounds::stays_inside(program, definition.body, &domain) {
-        definition.assumptions.clear();
+        definition.assumptions = needed;
     }
 }
 

@@ -25,6 +25,7 @@ pub fn settle(
     loop {
         drop_unread(program);
         changed |= narrow_nested(program)?;
+        changed |= merge_whole(program);
         let readers = readers(program);
         let mut plan = Plan::default();
         // Readers first: what is put into a reader that is itself put elsewhere waits for the next round.
@@ -69,7 +70,7 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
         } else {
             let (name, outputs) = (program[tensor].name.clone(), definition.indices[..definition.rank].to_vec());
             let (access, _) = nested::add(program, definition, name, &context, &[])?;
-            nested::define(program, tensor, outputs, Vec::new(), access);
+            nested::define_pointwise(program, tensor, outputs, Vec::new(), access);
         }
     }
     let mut rewriter = Rewriter::default();
@@ -77,6 +78,38 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
         definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Narrowed(&kept));
     }
     Ok(changed)
+}
+
+/// A named definition that is nothing but a nested reduction over all of its outputs becomes that reduction.
+fn merge_whole(program: &mut Program) -> bool {
+    let is_whole = |definition: &Definition| match &program.exprs[definition.body] {
+        Expr::Access(inner, subscripts) => {
+            let identity = subscripts.iter().enumerate().all(|(i, s)| s.as_index() == Some(i));
+            let named = program[definition.tensor].kind == TensorKind::Defined && definition.reduction.is_none();
+            let whole = named && identity && subscripts.len() == definition.rank;
+            (whole && program[*inner].kind == TensorKind::Nested).then_some(*inner)
+        }
+        _ => None,
+    };
+    let wholes: HashMap<TensorId, TensorId> =
+        program.definitions.iter().filter_map(|d| is_whole(d).map(|inner| (inner, d.tensor))).collect();
+    let readers = readers(program);
+    let single = |inner: &TensorId| readers.get(inner).is_some_and(|reads| reads.len() == 1);
+    let reduced = |d: &Definition| d.reduction.is_some() && wholes.contains_key(&d.tensor) && single(&d.tensor);
+    let moved: HashMap<TensorId, Definition> =
+        program.definitions.iter().filter(|d| reduced(d)).map(|d| (wholes[&d.tensor], d.clone())).collect();
+    for definition in &mut program.definitions {
+        if let Some(inner) = moved.get(&definition.tensor) {
+            let outputs = definition.indices[..definition.rank].iter();
+            let indices = outputs.chain(&inner.indices[inner.rank..]).cloned().collect();
+            let (tensor, assumptions) = (definition.tensor, definition.assumptions.clone());
+            *definition = Definition { tensor, indices, assumptions, ..inner.clone() };
+        }
+    }
+    if !moved.is_empty() {
+        drop_unread(program);
+    }
+    !moved.is_empty()
 }
 
 struct Narrowed<'a>(&'a HashMap<TensorId, Vec<usize>>);
@@ -104,7 +137,7 @@ struct Read {
     /// How many indices the reading definition has.
     indices: usize,
     subscripts: Vec<Affine>,
-    /// How many operations use the value.
+    /// How often it would be written if nothing were shared.
     uses: usize,
     /// How many nodes the reading definition's body has.
     size: usize,
@@ -122,8 +155,12 @@ fn readers(program: &Program) -> HashMap<TensorId, Vec<Read>> {
     for definition in &program.definitions {
         let order = program.exprs.postorder(definition.body);
         let mut uses: HashMap<ExprId, usize> = HashMap::from([(definition.body, 1)]);
-        for operand in order.iter().flat_map(|id| program.exprs.operands(*id)) {
-            *uses.entry(operand).or_default() += 1;
+        for id in order.iter().rev() {
+            let times = uses[id];
+            for operand in program.exprs.operands(*id) {
+                let known = uses.entry(operand).or_default();
+                *known = known.saturating_add(times);
+            }
         }
         let count = order.len();
         for id in order {

@@ -112,7 +112,7 @@ fn factor_sums(program: &mut Program) -> Result<bool, Diagnostic> {
         if let Some(condition) = guard::all(exprs, &filled) {
             body = build::select(exprs, condition, body, zero);
         }
-        nested::define(program, tensor, outputs, assumptions, body);
+        nested::define_pointwise(program, tensor, outputs, assumptions, body);
     }
     Ok(changed)
 }

@@ -177,8 +177,8 @@ fn prune_params(program: &mut Program) {
         })
     };
     let read = program.used_tensors();
-    let is_kept = |id: &TensorId| program[*id].kind != TensorKind::Input || read.contains(id);
-    let kept = (0..program.tensors.len() as u32).map(TensorId).filter(is_kept);
+    let inputs = program.inputs().filter(|id| read.contains(id));
+    let kept = inputs.chain(program.definitions.iter().map(|d| d.tensor));
     kept.flat_map(|id| &program[id].extents).for_each(&mut see);
     for definition in &program.definitions {
         definition.indices.iter().flat_map(|i| i.range.low.iter().chain(&i.range.high)).for_each(&mut see);

@@ -8,7 +8,7 @@ use super::tape::Slope;
 use gradix::derive::{Mode, Options};
 use gradix::program::{Program, TensorKind};
 use gradix::resolve::Places;
-use gradix::sizes::{Known, bind};
+use gradix::sizes::{Known, bind, choose};
 use gradix::syntax::ast::{Ast, CompareOp};
 use gradix::{Diagnostic, Int, derive, print, program, resolve, simplify, syntax};
 use gradix_run::{Array, Dtype, interp};
@@ -70,6 +70,12 @@ pub fn check(text: &str, plan: Plan) -> Result<Verdict, Vec<Failure>> {
         Err(diagnostics) => return Ok(Verdict::Refused(listed(&diagnostics))),
     };
     let program = resolved.program;
+    // A program whose accesses contradict each other runs only where nothing is computed; its derivative,
+    // which says so more plainly, may be refused.
+    let chosen = choose(&program, &Known::default(), &resolved.places);
+    if chosen.is_err() || chosen.is_ok_and(|sizes| sizes.contains(&gradix::Int::ZERO)) {
+        return Ok(Verdict::Refused("no-sizes: only empty tensors fit".to_string()));
+    }
     let mut findings = Findings::default();
     findings.note(well_formed("program", &program));
     let simpler = findings.note(simplified("program", &program));

@@ -86,12 +86,13 @@ pub fn adjoint(
 }
 
 impl Path {
-    /// The path where a condition holds too: as index constraints where it is one case, as it is otherwise.
+    /// The path where a condition holds too: as index constraints where it is one case, otherwise as it is
+    /// and with what all cases have in common.
     fn narrowed(&self, exprs: &mut Exprs, condition: CondId) -> Path {
         let mut path = self.clone();
         let (constraints, rest) = match guard::cases(exprs, condition, true).as_slice() {
             [(constraints, rest)] => (constraints.clone(), *rest),
-            _ => (Vec::new(), Some(condition)),
+            _ => (guard::facts(exprs, condition, true), Some(condition)),
         };
         path.guard = guard::join(&self.guard, &constraints);
         path.values.extend(rest.filter(|c| !self.values.contains(c)));

@@ -69,14 +69,14 @@ fn define_tangent(
     let reduction = definition.reduction.map(|_| ReduceOp::Sum);
     if reduction.is_none() || out.exprs.as_constant(inner) == Some(0.0) {
         let outputs = definition.indices[..definition.rank].to_vec();
-        nested::define(out, tangent, outputs, definition.assumptions.clone(), inner);
+        nested::define_pointwise(out, tangent, outputs, definition.assumptions.clone(), inner);
         return Ok(());
     }
     let full = Definition { tensor: tangent, reduction, body: inner, ..definition.clone() };
     let name = format!("{}_sum", out[tangent].name);
     let (access, _) = nested::add(out, full, name, &context, &[])?;
     let outputs = definition.indices[..definition.rank].to_vec();
-    nested::define(out, tangent, outputs, definition.assumptions.clone(), access);
+    nested::define_pointwise(out, tangent, outputs, definition.assumptions.clone(), access);
     Ok(())
 }
 

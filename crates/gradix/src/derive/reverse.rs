@@ -189,7 +189,7 @@ impl Reverse {
             }
         }
         let body = assemble::assemble(&mut self.out, tensor, &outputs, &assumptions, contributions, &self.context)?;
-        nested::define(&mut self.out, tensor, outputs, assumptions, body);
+        nested::define_pointwise(&mut self.out, tensor, outputs, assumptions, body);
         Ok(())
     }
 
