@@ -444,7 +444,8 @@ fn substitute_points(mut gathered: Gathered, solved: Solved, known: usize) -> Ga
     }
     gathered.free = free;
     gathered.map = gathered.map.iter().map(|a| a.with_indices(&values)).collect();
-    gathered.conditions.extend(solved.conditions.iter().map(|c| c.with_indices(&values)));
+    let conditions = gathered.conditions.iter().chain(&solved.conditions).map(|c| c.with_indices(&values));
+    gathered.conditions = conditions.filter(|c| c.decided() != Some(true)).collect();
     gathered
 }
 

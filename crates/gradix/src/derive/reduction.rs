@@ -9,7 +9,7 @@
 use super::adjoint::Path;
 use crate::build;
 use crate::diagnostic::Diagnostic;
-use crate::program::{Affine, Constraint, Definition, ExprId, Index, Program, ReduceOp};
+use crate::program::{Affine, CondId, Constraint, Definition, Expr, ExprId, Index, Program, ReduceOp};
 use crate::{nested, system};
 
 /// `adjoint` of the result turned into that of the body at one point, and where it flows.
@@ -22,11 +22,10 @@ pub fn through_reduction(
     match definition.reduction {
         None | Some(ReduceOp::Sum) => Ok((Path::default(), adjoint)),
         Some(ReduceOp::Max | ReduceOp::Min) => {
-            let result = program.exprs.access(definition.tensor, definition.outputs());
-            let largest = build::equal(&mut program.exprs, definition.body, result);
-            let count = count_where(program, definition, largest, "ties");
+            let hit = hit(program, definition, context)?;
+            let count = count_where(program, definition, hit, "ties");
             let share = build::divide(&mut program.exprs, adjoint, count);
-            Ok((Path { guard: Vec::new(), values: vec![largest] }, share))
+            Ok((Path { guard: Vec::new(), values: vec![hit] }, share))
         }
         Some(ReduceOp::Prod) => {
             let others = others(program, definition, context)?;
@@ -35,13 +34,31 @@ pub fn through_reduction(
     }
 }
 
+/// Whether the body is the largest (or smallest) value. Anything but an element is compared where it is
+/// computed, in a definition of its own: elsewhere it might be computed in another order and round otherwise.
+fn hit(program: &mut Program, definition: &Definition, context: &[Constraint]) -> Result<CondId, Diagnostic> {
+    let result = program.exprs.access(definition.tensor, definition.outputs());
+    let equal = build::equal(&mut program.exprs, definition.body, result);
+    if matches!(program.exprs[definition.body], Expr::Access(..)) {
+        return Ok(equal);
+    }
+    let (one, zero) = (program.exprs.constant(1.0), program.exprs.constant(0.0));
+    let body = build::select(&mut program.exprs, equal, one, zero);
+    let full = Definition {
+        rank: definition.indices.len(),
+        reduction: None,
+        conditions: Vec::new(),
+        assumptions: [definition.assumptions.as_slice(), &definition.conditions].concat(),
+        body,
+        ..definition.clone()
+    };
+    let name = format!("{}_hits", program[definition.tensor].name);
+    let (hits, _) = nested::add(program, full, name, context, &[])?;
+    Ok(build::equal(&mut program.exprs, hits, one))
+}
+
 /// How many points of the reduction satisfy a condition, as a definition of its own.
-fn count_where(
-    program: &mut Program,
-    definition: &Definition,
-    condition: crate::program::CondId,
-    what: &str,
-) -> ExprId {
+fn count_where(program: &mut Program, definition: &Definition, condition: CondId, what: &str) -> ExprId {
     let (one, zero) = (program.exprs.constant(1.0), program.exprs.constant(0.0));
     let body = build::select(&mut program.exprs, condition, one, zero);
     let name = format!("{}_{what}", program[definition.tensor].name);

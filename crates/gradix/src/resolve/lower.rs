@@ -257,21 +257,27 @@ impl Resolver {
                 let condition = self.condition(condition, frame)?;
                 let assumed = frame.assumptions.len();
                 frame.assumptions.extend(guard::facts(&self.program.exprs, condition, true));
+                let before = (self.program.definitions.len(), frame.shared.len());
                 let a = self.value(then, frame)?;
+                let between = (self.program.definitions.len(), frame.shared.len());
                 frame.assumptions.truncate(assumed);
                 frame.assumptions.extend(guard::facts(&self.program.exprs, condition, false));
                 let b = self.value(otherwise, frame)?;
                 frame.assumptions.truncate(assumed);
-                Ok(match build::decided(&self.program.exprs, condition) {
-                    Some(outcome) => {
-                        if outcome {
-                            a
-                        } else {
-                            b
-                        }
+                // A branch that is never taken leaves nothing behind.
+                match build::decided(&self.program.exprs, condition) {
+                    Some(true) => {
+                        self.program.definitions.truncate(between.0);
+                        frame.shared.truncate(between.1);
+                        Ok(a)
                     }
-                    None => self.program.exprs.add(Expr::Select(condition, a, b)),
-                })
+                    Some(false) => {
+                        self.program.definitions.drain(before.0..between.0);
+                        frame.shared.drain(before.1..between.1);
+                        Ok(b)
+                    }
+                    None => Ok(self.program.exprs.add(Expr::Select(condition, a, b))),
+                }
             }
             ExprKind::Reduce { op, items, body } => self.lower_nested(*op, items, body, frame),
         }
