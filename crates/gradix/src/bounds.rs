@@ -73,7 +73,7 @@ struct Place {
     tensor: TensorId,
     subscript: Affine,
     domain: Guard,
-    /// The domain without conditions on sizes alone: for those sizes, the access could be said to happen.
+    /// The domain of the definition, whatever conditions stand around the access.
     reached: Guard,
 }
 
@@ -104,8 +104,7 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
                 }
                 let domain = domain.get_or_insert_with(|| definition.domain());
                 for guard in &guards {
-                    let of_indices = guard.iter().filter(|c| c.affine.uses_indices());
-                    let reached = domain.iter().chain(of_indices).cloned().collect();
+                    let reached = domain.clone();
                     let domain = [domain.as_slice(), guard].concat();
                     let (tensor, subscript) = (*tensor, subscript.clone());
                     let place = Place { access, dimension, tensor, subscript, domain, reached };

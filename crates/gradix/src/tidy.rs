@@ -2,8 +2,8 @@
 
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, TensorId,
-    TensorKind, names,
+    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range,
+    TensorId, TensorKind, names,
 };
 use crate::{nested, system};
 use std::collections::{HashMap, HashSet};
@@ -129,15 +129,32 @@ fn sorted_outputs(program: &mut Program, place: usize, order: &[usize]) -> Optio
         bounds.any(|b| (position..definition.rank).any(|p| b.uses_index(p)))
     };
     if indices[..definition.rank].iter().enumerate().any(|(p, i)| forward(p, i)) {
-        let rows = definition.output_domain().iter().map(|c| c.with_indices(&map)).collect();
+        let rows: Vec<Constraint> = definition.output_domain().iter().map(|c| c.with_indices(&map)).collect();
         let positions: Vec<usize> = (0..definition.rank).collect();
-        let solved = system::solve(rows, &positions, &program.size_context()).ok()??;
-        indices.iter_mut().zip(solved.ranges).for_each(|(index, range)| index.range = range);
-        assumptions = [solved.conditions, solved.outer].concat();
+        let context = program.size_context();
+        let (ranges, rest) = match system::solve(rows.clone(), &positions, &context) {
+            Ok(Some(solved)) => (solved.ranges, [solved.conditions, solved.outer].concat()),
+            Ok(None) | Err(_) => (box_around(&rows, &positions, &context)?, rows),
+        };
+        indices.iter_mut().zip(ranges).for_each(|(index, range)| index.range = range);
+        assumptions = rest;
     }
     let body = nested::remap(&mut program.exprs, definition.body, &map);
     let conditions = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
     Some(Definition { indices, assumptions, conditions, body, ..definition })
+}
+
+/// Bounds of each index in sizes alone.
+fn box_around(rows: &[Constraint], positions: &[usize], context: &[Constraint]) -> Option<Vec<Range>> {
+    let rows = [rows, context].concat();
+    let is_index = |atom: &Atom| matches!(atom, Atom::Index(_));
+    let range = |&position: &usize| {
+        let index = Affine::index(position);
+        let low = system::lower_bounds(&index, &rows, &is_index).ok()?;
+        let high: Vec<Affine> = system::lower_bounds(&-index, &rows, &is_index).ok()?.into_iter().map(|h| -h).collect();
+        (!low.is_empty() && !high.is_empty()).then_some(Range { low, high })
+    };
+    positions.iter().map(range).collect()
 }
 
 struct Sorted<'a>(&'a HashMap<TensorId, Vec<usize>>);

@@ -160,6 +160,12 @@ impl Resolver {
     pub(super) fn pieces(&mut self, expr: &Expr, extent: &Affine, scope: &Scope) -> Result<Pieces, Diagnostic> {
         let last = extent.shift(-1);
         match &expr.kind {
+            // Of sizes alone, the smallest or largest is one size.
+            ExprKind::Call { function, .. }
+                if matches!(function.text.as_str(), "min" | "max") && !mentions_scope(expr, scope) =>
+            {
+                Ok(Pieces::Affine(self.affine(expr, scope)?))
+            }
             ExprKind::Call { function, arguments } => {
                 let parts = arguments.iter().map(|a| self.pieces(a, extent, scope)).collect::<Result<Vec<_>, _>>()?;
                 match (function.text.as_str(), parts.as_slice()) {
@@ -218,6 +224,17 @@ impl Resolver {
             }
             _ => Ok(vec![self.affine(expr, scope)?]),
         }
+    }
+}
+
+/// Whether an index expression mentions an index.
+pub(super) fn mentions_scope(expr: &Expr, scope: &Scope) -> bool {
+    match &expr.kind {
+        ExprKind::Name(name) => scope.iter().any(|(n, _)| n == name),
+        ExprKind::Negate(a) => mentions_scope(a, scope),
+        ExprKind::Binary { left, right, .. } => mentions_scope(left, scope) || mentions_scope(right, scope),
+        ExprKind::Call { arguments, .. } => arguments.iter().any(|a| mentions_scope(a, scope)),
+        _ => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The second walk over a definition: expressions into the normal form.
 
-use super::index::{Pieces, argument_count, fold};
+use super::index::{Pieces, argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{
@@ -250,7 +250,13 @@ impl Resolver {
                     ast::BinaryOp::And | ast::BinaryOp::Or => return Err(not_a_number(expr.span)),
                 };
                 let (a, b) = self.both(left, right, frame)?;
-                Ok(self.program.exprs.add(Expr::Binary(op, a, b)))
+                let exprs = &mut self.program.exprs;
+                // Whole numbers add up as the parser would read them.
+                let whole = |id| exprs.as_constant(id).filter(|v| v.fract() == 0.0 && v.abs() < 1e15);
+                Ok(match (op, whole(a), whole(b)) {
+                    (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, Some(x), Some(y)) => exprs.constant(op.apply(x, y)),
+                    _ => exprs.add(Expr::Binary(op, a, b)),
+                })
             }
             ExprKind::Compare { .. } | ExprKind::Not(_) => Err(not_a_number(expr.span)),
             ExprKind::If { condition, then, otherwise } => {
@@ -317,7 +323,7 @@ impl Resolver {
             }
             ExprKind::Negate(a) => self.is_index_like(a, frame),
             ExprKind::Call { function, arguments } => {
-                let of_sizes = |a: &ast::Expr| self.is_index_like(a, frame) && !frame.mentions_index(a);
+                let of_sizes = |a: &ast::Expr| self.is_index_like(a, frame) && !mentions_scope(a, &frame.scope);
                 matches!(function.text.as_str(), "min" | "max")
                     && arguments.len() >= 2
                     && arguments.iter().all(of_sizes)
@@ -623,17 +629,6 @@ impl Frame {
         self.scope.push((name.to_string(), depth));
         self.indices.push(Index { name: name.to_string(), range });
         self.next += 1;
-    }
-
-    /// Whether an index expression mentions an index.
-    fn mentions_index(&self, expr: &ast::Expr) -> bool {
-        match &expr.kind {
-            ExprKind::Name(name) => self.scope.iter().any(|(n, _)| n == name),
-            ExprKind::Negate(a) => self.mentions_index(a),
-            ExprKind::Binary { left, right, .. } => self.mentions_index(left) || self.mentions_index(right),
-            ExprKind::Call { arguments, .. } => arguments.iter().any(|a| self.mentions_index(a)),
-            _ => false,
-        }
     }
 
     fn pop_to(&mut self, depth: usize, assumed: usize) {
