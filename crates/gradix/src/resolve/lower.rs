@@ -251,12 +251,17 @@ impl Resolver {
                 };
                 let (a, b) = self.both(left, right, frame)?;
                 let exprs = &mut self.program.exprs;
-                // Whole numbers add up as the parser would read them.
-                let whole = |id| exprs.as_constant(id).filter(|v| v.fract() == 0.0 && v.abs() < 1e15);
-                Ok(match (op, whole(a), whole(b)) {
-                    (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, Some(x), Some(y)) => exprs.constant(op.apply(x, y)),
-                    _ => exprs.add(Expr::Binary(op, a, b)),
-                })
+                // Index expressions and whole numbers combine as they would if they were written in one piece.
+                let whole = |id| exprs.as_constant(id).is_some_and(|v| v.fract() == 0.0 && v.abs() < 1e15);
+                let index = |id: ExprId| matches!(exprs[id], Expr::Index(_)) || whole(id);
+                let combine = index(a)
+                    && index(b)
+                    && match op {
+                        BinaryOp::Add | BinaryOp::Sub => true,
+                        BinaryOp::Mul => whole(a) || whole(b),
+                        _ => false,
+                    };
+                Ok(if combine { build::binary(exprs, op, a, b) } else { exprs.add(Expr::Binary(op, a, b)) })
             }
             ExprKind::Compare { .. } | ExprKind::Not(_) => Err(not_a_number(expr.span)),
             ExprKind::If { condition, then, otherwise } => {

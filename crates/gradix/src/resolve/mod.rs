@@ -1,8 +1,8 @@
 //! Names, ranges and bounds: `Ast` to [`Program`].
 //!
-//! Every definition is resolved in two walks over its expression. The first ([`survey`]) collects the
-//! indices and where they are used as subscripts, from which [`infer`] finds the ranges that were not
-//! written. The second ([`lower`]) builds the normal form: nested reductions become definitions of
+//! Every definition is resolved in two walks over its expression. The first (`survey`) collects the
+//! indices and where they are used as subscripts, from which `infer` finds the ranges that were not
+//! written. The second (`lower`) builds the normal form: nested reductions become definitions of
 //! their own over just the indices that they use, and `clamp`, `wrap`, `reflect`, `pad`, `min` and
 //! `max` in subscripts become choices between affine accesses.
 
