@@ -1,4 +1,4 @@
-//! Index arithmetic by the letter of the specification: integers, ranges, index conditions, and which
+//! Index arithmetic by the letter of docs/language.md: integers, ranges, index conditions, and which
 //! subscripts leave their tensors.
 //!
 //! An index without a range takes it from a bare use; what needs more inference than that is not for here.

@@ -1,7 +1,7 @@
 //! Values that remember where they come from, and the derivative by scattering back over them.
 //!
 //! A node is a value and a list of (parent, partial derivative); a branch that was not taken has left no node,
-//! and so contributes exactly 0. The conventions at kinks and ties are those of section 4 of the specification.
+//! and so contributes exactly 0. The conventions at kinks and ties are those that docs/language.md states.
 
 use gradix::scalar;
 
