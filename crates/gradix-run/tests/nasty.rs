@@ -91,6 +91,12 @@ const CASES: &[(&str, &str)] = &[
     ("a zeroth power of a quotient", "input x[N]; f[i] = (i / x[i])^0"),
     ("a repeated term of an empty range", "input x[N + 1]; f[i in 0..N] = sum[j in 0..=i] x[i + 1]^2"),
     ("a largest value of equal terms", "input x[N + 1]; f[i in 0..N] = max[k in i..N] x[i]"),
+    ("a bound on a size by one that is not needed", "param K >= 1, T >= 3*K - 2; input x[N, C, T]"),
+    ("a size that is bounded and fixed", "param N >= 1 = 5; input x[N]; w = sum[z] x[z]"),
+    ("a sum of nothing in front of an infinite value", "param M >= 2; input h[M]; w[i in 0..M] = sum[j in 0..i, i > M] min[z in 2..2] h[i]"),
+    ("equal factors after substitution", "input x[3]; f[i in 0..1] = cbrt(3); g = min[i, z] x[1] * f[i] * f[z]"),
+    ("a common part under a condition with several cases", "input x[N + 1]; y[i in 0..N] = if i == 0 or i == 2 then 0 else exp(x[i]) * x[i - 1] * x[i + 1]"),
+    ("a range over the smaller of two sizes", "input x[min(N, M)], w[N], v[M]; y[i in 0..min(N, M)] = x[i] * w[i] * v[i]"),
     ("a guarded factor", "param n >= 2; input x[n, n]; f = prod[j in 0..n] (if 0 <= j - 1 then x[1, 1] else 1)"),
 ];
 
