@@ -96,6 +96,11 @@ const CASES: &[(&str, &str)] = &[
     ("a sum of nothing in front of an infinite value", "param M >= 2; input h[M]; w[i in 0..M] = sum[j in 0..i, i > M] min[z in 2..2] h[i]"),
     ("equal factors after substitution", "input x[3]; f[i in 0..1] = cbrt(3); g = min[i, z] x[1] * f[i] * f[z]"),
     ("a common part under a condition with several cases", "input x[N + 1]; y[i in 0..N] = if i == 0 or i == 2 then 0 else exp(x[i]) * x[i - 1] * x[i + 1]"),
+    (
+        "points of one-point ranges inside a sum",
+        "param M >= 1; input dy; t[i in 0..9, k in 0..5] = \
+         if k % 2 == 0 and k <= 1 then sum[j in max(0, 2*i + 2*(k // 2) - M)..=min(k // 2, 2*i + 2*(k // 2) - M + 1)] dy else 0",
+    ),
     ("a range over the smaller of two sizes", "input x[min(N, M)], w[N], v[M]; y[i in 0..min(N, M)] = x[i] * w[i] * v[i]"),
     ("a guarded factor", "param n >= 2; input x[n, n]; f = prod[j in 0..n] (if 0 <= j - 1 then x[1, 1] else 1)"),
 ];

@@ -444,8 +444,9 @@ fn substitute_points(mut gathered: Gathered, solved: Solved, known: usize) -> Ga
     }
     gathered.free = free;
     gathered.map = gathered.map.iter().map(|a| a.with_indices(&values)).collect();
-    let conditions = gathered.conditions.iter().chain(&solved.conditions).map(|c| c.with_indices(&values));
-    gathered.conditions = conditions.filter(|c| c.decided() != Some(true)).collect();
+    // Those added above are in the new space already.
+    gathered.conditions.extend(solved.conditions.iter().map(|c| c.with_indices(&values)));
+    gathered.conditions.retain(|c| c.decided() != Some(true));
     gathered
 }
 
