@@ -130,9 +130,10 @@ fn param_declaration(program: &Program, param: ParamId) -> ast::ParamDeclaration
         }
         let mut factor = fact.affine.coefficient(&own);
         let mut rest = fact.affine.add_scaled(&-factor.clone(), &Affine::atom(own.clone()));
-        if factor == Int::ZERO {
-            // Only `min` or `max` of sizes mentions it: `e >= 0` is `own <= own + e`.
-            (factor, rest) = (Int::NEG_ONE, rest + Affine::param(param));
+        let unit = factor == Int::ONE || factor == Int::NEG_ONE;
+        if factor == Int::ZERO || fact.relation == Relation::Zero && !unit {
+            // It can't be solved for the size: `e >= 0` is `own <= own + e`, and `e == 0` is `own = own + e`.
+            (factor, rest) = (Int::NEG_ONE, fact.affine.clone() + Affine::param(param));
         }
         let (op, bound) = match (fact.relation, factor > Int::ZERO) {
             (Relation::Zero, true) => (CompareOp::Eq, (-rest).floor_div(&factor)),
