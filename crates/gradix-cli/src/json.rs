@@ -33,8 +33,8 @@ use std::collections::{HashMap, HashSet};
 use gradix::Int;
 use gradix::print;
 use gradix::program::{
-    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind,
-    Program, Relation, TensorKind, UnaryOp, names,
+    Affine, Atom, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program,
+    Relation, TensorKind, UnaryOp, names,
 };
 use serde_json::{Map, Value, json};
 
@@ -108,7 +108,7 @@ impl Scope<'_> {
             }
             Expr::Unary(UnaryOp::Neg, a) => json!({ "id": number, "op": "neg", "operands": [place[a]] }),
             Expr::Unary(op, a) => json!({ "id": number, "op": op.name(), "operands": [place[a]] }),
-            Expr::Binary(op, a, b) => json!({ "id": number, "op": binary(*op), "operands": [place[a], place[b]] }),
+            Expr::Binary(op, a, b) => json!({ "id": number, "op": op.name(), "operands": [place[a], place[b]] }),
             Expr::Select(c, a, b) => {
                 json!({ "id": number, "op": "if", "condition": self.test(*c, place), "operands": [place[a], place[b]] })
             }
@@ -172,20 +172,6 @@ fn integer(value: &Int) -> Value {
 /// JSON has no infinities and no NaN.
 fn real(value: f64) -> Value {
     if value.is_finite() { json!(value) } else { json!(value.to_string().to_lowercase()) }
-}
-
-fn binary(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Add => "+",
-        BinaryOp::Sub => "-",
-        BinaryOp::Mul => "*",
-        BinaryOp::Div => "/",
-        BinaryOp::Pow => "^",
-        BinaryOp::Min => "min",
-        BinaryOp::Max => "max",
-        BinaryOp::Atan2 => "atan2",
-        BinaryOp::Hypot => "hypot",
-    }
 }
 
 fn comparison(op: Comparison) -> &'static str {

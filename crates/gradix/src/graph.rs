@@ -12,7 +12,7 @@
 
 use crate::explain::range;
 use crate::print;
-use crate::program::{BinaryOp, Comparison, Cond, CondId, Definition, Expr, ExprId, Program, TensorId, TensorKind};
+use crate::program::{Comparison, Cond, CondId, Definition, Expr, ExprId, Program, TensorId, TensorKind};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -133,7 +133,7 @@ impl Graph {
             Expr::Constant(number) => number.value().to_string(),
             Expr::Index(affine) => print::affine(program, names, affine),
             Expr::Unary(op, _) => op.name().to_string(),
-            Expr::Binary(op, ..) => infix(*op).to_string(),
+            Expr::Binary(op, ..) => op.name().to_string(),
             Expr::Select(condition, ..) => format!("if {}", test(program, *condition, names)),
             Expr::Access(tensor, subscripts) => {
                 let subscripts: Vec<String> = subscripts.iter().map(|s| print::affine(program, names, s)).collect();
@@ -205,20 +205,6 @@ fn tensor_label(program: &Program, id: TensorId) -> String {
 
 fn element_label(name: &str, subscripts: &[String]) -> String {
     if subscripts.is_empty() { name.to_string() } else { format!("{name}[{}]", subscripts.join(", ")) }
-}
-
-fn infix(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Add => "+",
-        BinaryOp::Sub => "-",
-        BinaryOp::Mul => "*",
-        BinaryOp::Div => "/",
-        BinaryOp::Pow => "^",
-        BinaryOp::Min => "min",
-        BinaryOp::Max => "max",
-        BinaryOp::Atan2 => "atan2",
-        BinaryOp::Hypot => "hypot",
-    }
 }
 
 /// A condition; `a` and `b` stand for values, which are operands of the node.

@@ -3,7 +3,6 @@
 //! A system has a column for every atom; `⌊e / c⌋` is a column `q` of its own with `0 <= e - c*q <= c - 1`.
 
 use crate::diagnostic::Diagnostic;
-use crate::program::affine::div_floor;
 use crate::program::{Affine, Atom, Constraint, Range, Relation, distinct};
 use gradix_int::{Int, Polyhedron, Row, Sample};
 use std::collections::HashMap;
@@ -309,11 +308,6 @@ pub fn lower_bounds(
         }
     }
     Ok(bounds)
-}
-
-/// `⌈a / b⌉` for positive `b`.
-pub fn div_ceil(a: &Int, b: &Int) -> Int {
-    -div_floor(&-a.clone(), b)
 }
 
 /// The smallest value that an atom takes over the constraints (rounded up from the rational one), if it has one.

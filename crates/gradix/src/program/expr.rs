@@ -221,13 +221,6 @@ impl Exprs {
         }
     }
 
-    /// A graph of just what the roots are made of, in the order of the roots, and their new ids.
-    pub fn compacted(&self, roots: &[ExprId]) -> (Exprs, Vec<ExprId>) {
-        let (mut new, mut done) = (Exprs::default(), HashMap::new());
-        let roots = roots.iter().map(|&root| self.copy_into(root, &HashMap::new(), &mut new, &mut done)).collect();
-        (new, roots)
-    }
-
     /// Copies what `root` is made of into another graph, with other ids for tensors; `done` holds what is copied.
     pub fn copy_into(
         &self,

@@ -185,14 +185,6 @@ impl Program {
         accesses.collect()
     }
 
-    /// The tensor that an access reads.
-    pub fn accessed(&self, access: ExprId) -> TensorId {
-        match &self.exprs[access] {
-            Expr::Access(tensor, _) => *tensor,
-            other => unreachable!("{other:?} is not an access"),
-        }
-    }
-
     /// A tensor that is not printed under a name of its own.
     pub fn add_nested(&mut self, name: String, rank: usize) -> TensorId {
         self.add_tensor(Tensor { name, kind: TensorKind::Nested, extents: Vec::new(), rank })

@@ -90,6 +90,21 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// The operator or the name of the function.
+    pub fn name(self) -> &'static str {
+        match self {
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::Pow => "^",
+            BinaryOp::Min => "min",
+            BinaryOp::Max => "max",
+            BinaryOp::Atan2 => "atan2",
+            BinaryOp::Hypot => "hypot",
+        }
+    }
+
     /// The operations that are written as functions.
     pub const FUNCTIONS: &[(&str, BinaryOp)] = &[
         ("min", BinaryOp::Min),
