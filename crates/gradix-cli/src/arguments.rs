@@ -47,6 +47,19 @@ Example: a lattice of index pairs that read the same element, as a picture
 
   gradix explain -e 'input x[N]; y[i, j in 0..3] = x[i + 2*j]' --svg lattice.svg --at 4")]
     Explain(ExplainArguments),
+    /// Print source code for the results or the derivatives
+    #[command(after_help = "Example: the gradient of a squared norm in C, single precision
+
+  gradix emit --grad --dtype f32 -e 'input x[N]; f = sum[i] x[i]^2'")]
+    Emit(EmitArguments),
+    /// Time the results and the derivatives on each backend
+    #[command(after_help = "Example: a matrix product and its derivatives
+
+  gradix bench matmul.gx --param I=1024 --param J=1024 --param K=1024
+
+The gradient's time includes whatever of the function it needs. Rates are those of the operations in the program as it is \
+written, and of the bytes of its arguments and results.")]
+    Bench(BenchArguments),
     /// Print the program in canonical form
     #[command(after_help = "Example:
 
@@ -177,6 +190,14 @@ pub struct EvalArguments {
     /// Write every result to this .npz file, under its own name
     #[arg(short, long, value_name = "FILE.npz", value_parser = parse_output)]
     pub output: Option<PathBuf>,
+    /// How it is computed.
+    #[command(flatten)]
+    pub execution: ExecutionArguments,
+}
+
+/// How things are computed.
+#[derive(Args, Debug)]
+pub struct ExecutionArguments {
     /// The type of numbers
     #[arg(long, value_enum, default_value_t = Precision::F64)]
     pub dtype: Precision,
@@ -208,6 +229,16 @@ pub enum Precision {
     F32,
 }
 
+impl Precision {
+    /// The same as the library has it.
+    pub fn dtype(self) -> gradix_run::Dtype {
+        match self {
+            Precision::F64 => gradix_run::Dtype::F64,
+            Precision::F32 => gradix_run::Dtype::F32,
+        }
+    }
+}
+
 /// What computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
@@ -215,6 +246,22 @@ pub enum Backend {
     Auto,
     /// Element by element, slow and obvious
     Interp,
+    /// Bytecode, needs nothing
+    Vm,
+    /// Code from the machine's C compiler ($CC, or cc, gcc, clang)
+    Native,
+}
+
+impl Backend {
+    /// The same as the library has it.
+    pub fn backend(self) -> gradix_run::Backend {
+        match self {
+            Backend::Auto => gradix_run::Backend::Auto,
+            Backend::Interp => gradix_run::Backend::Interp,
+            Backend::Vm => gradix_run::Backend::Vm,
+            Backend::Native => gradix_run::Backend::Native,
+        }
+    }
 }
 
 /// Arguments of `check`.
@@ -255,6 +302,59 @@ pub struct ExplainArguments {
     /// Only these accesses, by their numbers in the full list
     #[arg(long, value_name = "NUMBER,…", value_delimiter = ',')]
     pub access: Vec<NonZeroU64>,
+    /// Show in which order results and derivatives are computed, and where things are stored
+    #[arg(long, conflicts_with_all = ["svg", "access"])]
+    pub schedule: bool,
+}
+
+/// Arguments of `emit`.
+#[derive(Args, Debug)]
+pub struct EmitArguments {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// Its parts.
+    #[command(flatten)]
+    pub selection: SelectionArguments,
+    /// The language
+    #[arg(long, value_enum, default_value_t = Target::C)]
+    pub target: Target,
+    /// The type of numbers
+    #[arg(long, value_enum, default_value_t = Precision::F64)]
+    pub dtype: Precision,
+    /// The results only, without the derivatives
+    #[arg(long)]
+    pub values: bool,
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// A language of source code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// C11 with the vector types of GCC and Clang
+    C,
+}
+
+/// Arguments of `bench`.
+#[derive(Args, Debug)]
+pub struct BenchArguments {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// Its parts.
+    #[command(flatten)]
+    pub selection: SelectionArguments,
+    /// What is timed; with the backend 'auto', all of them are.
+    #[command(flatten)]
+    pub execution: ExecutionArguments,
+    /// How long each is repeated
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
+    pub seconds: f64,
+    /// One JSON object per line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `fmt`.
@@ -287,6 +387,11 @@ fn parse_input(text: &str) -> Result<Input, String> {
 
 fn parse_output(text: &str) -> Result<PathBuf, String> {
     if text.ends_with(".npz") { Ok(text.into()) } else { Err("expected the name of an .npz file".into()) }
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    seconds.filter(|value| (0.0..=3600.0).contains(value)).ok_or_else(|| "expected a number from 0 to 3600".into())
 }
 
 fn parse_tolerance(text: &str) -> Result<f64, String> {

@@ -22,7 +22,7 @@ pub struct Gradient {
 impl Gradient {
     /// The derivative by some arguments (all if `None`) of some results (all if `None`).
     pub fn new(program: &Program, wrt: Option<Vec<String>>, of: Option<Vec<String>>) -> Result<Gradient> {
-        let options = Options { mode: Mode::Reverse, wrt: wrt.clone(), of: of.clone() };
+        let options = Options { mode: Mode::Reverse, wrt: wrt.clone(), of: of.clone(), with_results: false };
         let derivative = derive(program, &options)?;
         let wrt = chosen(program, wrt, program.inputs().collect());
         let of = chosen(program, of, program.outputs.clone());

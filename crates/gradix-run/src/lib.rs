@@ -1,14 +1,27 @@
 //! Running gradix programs.
 
 pub mod array;
+pub mod buffers;
 pub mod check;
+pub mod element;
+pub mod executable;
 pub mod files;
 pub mod gradient;
 pub mod interp;
+pub mod layout;
+pub mod machine;
+pub mod memory;
+pub mod native;
+pub mod note;
 pub mod random;
+pub mod threads;
+pub mod vm;
 
 pub use array::Array;
 pub use check::check;
+pub use element::Element;
+pub use executable::{Backend, Executable};
 pub use files::Dtype;
 pub use gradient::Gradient;
 pub use interp::{Outcome, interp};
+pub use note::Note;

@@ -79,7 +79,7 @@ impl Subject {
     }
 
     fn derived(&self, mode: Mode) -> Program {
-        let options = Options { mode, wrt: self.wrt.clone(), of: self.of.clone() };
+        let options = Options { mode, wrt: self.wrt.clone(), of: self.of.clone(), ..Options::default() };
         let derivative = derive(&self.program, &options);
         derivative.unwrap_or_else(|errors| panic!("`{}`\n{}", self.title, cases::render(&self.source, &errors)))
     }
@@ -229,7 +229,7 @@ impl Subject {
             "hessian" => Mode::Hessian,
             _ => panic!("unknown mode `{mode}`"),
         };
-        let options = Options { mode, wrt: self.wrt.clone(), of: self.of.clone() };
+        let options = Options { mode, wrt: self.wrt.clone(), of: self.of.clone(), ..Options::default() };
         let inlined = derive(&self.program, &options).and_then(|d| print::ast(&d, true).map_err(|error| vec![error]));
         let errors = inlined.err().unwrap_or_else(|| panic!("`{}` can be derived", self.title));
         cases::render(&self.source, &errors)

@@ -286,6 +286,12 @@ impl Product {
         self.coefficient == 0.0
     }
 
+    /// The factors, and (with `true`) the divisors.
+    pub fn parts(&self) -> impl Iterator<Item = (ExprId, bool)> + '_ {
+        let factors = self.factors.iter().map(|(base, _)| (*base, false));
+        factors.chain(self.divisors.iter().map(|(base, _)| (*base, true)))
+    }
+
     /// The product of both.
     pub fn times(mut self, other: &Product) -> Self {
         self.coefficient *= other.coefficient;
@@ -459,8 +465,16 @@ impl Sum {
         }
         let zero = exprs.constant(0.0);
         for (c, a, b) in std::mem::take(&mut self.masks) {
-            let choice = select(exprs, c, a.unwrap_or(zero), b.unwrap_or(zero));
-            self.terms.push((Some(choice), 1.0));
+            // Subtracting is one operation, adding what is negated two.
+            let is_negative = |part: Option<ExprId>| part.is_none_or(|id| Product::of(exprs, id).coefficient < 0.0);
+            let leads = self.terms.iter().all(|(_, coefficient)| *coefficient == 0.0);
+            let turned = !leads && is_negative(a) && is_negative(b);
+            let [a, b] = [a, b].map(|part| match part {
+                Some(part) if turned => negate(exprs, part),
+                part => part.unwrap_or(zero),
+            });
+            let choice = select(exprs, c, a, b);
+            self.terms.push((Some(choice), if turned { -1.0 } else { 1.0 }));
         }
         let mut sum: Option<ExprId> = None;
         for (id, coefficient) in self.terms.into_iter().filter(|(_, c)| *c != 0.0) {

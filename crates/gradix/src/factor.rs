@@ -5,8 +5,11 @@
 
 use crate::bounds;
 use crate::build::{self, Product};
-use crate::program::{Affine, BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, UnaryOp};
+use crate::program::{
+    Affine, BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, TensorId, UnaryOp,
+};
 use crate::system;
+use std::collections::HashSet;
 
 /// Splits the body of a sum into what comes out and what stays; `None` if nothing comes out.
 pub fn factor(program: &mut Program, sum: &Definition, context: &[Constraint]) -> Option<(ExprId, ExprId)> {
@@ -21,27 +24,82 @@ pub fn factor(program: &mut Program, sum: &Definition, context: &[Constraint]) -
         if depends(&program.exprs, id) {
             return true;
         }
-        let risky = divides && reads(&program.exprs, id)
-            || has_pole(&program.exprs, id)
-            || reads_empty_extreme(program, id)
-            || !bounds::stays_inside(program, id, &outer);
-        risky && !*filled.get_or_insert_with(|| is_never_empty(sum, &outer))
+        is_risky(program, id, divides, &outer) && !*filled.get_or_insert_with(|| is_never_empty(sum, &outer))
     });
     let (inside, outside) = (inside.build(&mut program.exprs), outside.build(&mut program.exprs));
     let nothing = program.exprs.as_constant(outside).is_some_and(|number| number == 1.0 || !number.is_finite());
     (!nothing).then_some((outside, inside))
 }
 
-/// Whether an expression reads a `max` or `min` that can be of nothing, and so infinite.
+/// Whether a factor (or with `divides` a divisor) may be infinite or not even computable somewhere in the domain.
+pub fn is_risky(program: &mut Program, id: ExprId, divides: bool, domain: &[Constraint]) -> bool {
+    divides && reads(&program.exprs, id)
+        || has_pole(&program.exprs, id)
+        || reads_empty_extreme(program, id)
+        || !bounds::stays_inside(program, id, domain)
+}
+
+/// Whether an expression reads a `max` or `min` that can be of nothing, and so infinite, also by way of other definitions.
 fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
+    if !program.definitions.iter().any(is_extreme) {
+        return false;
+    }
     let context = program.size_context();
-    program.exprs.postorder(root).iter().any(|id| match &program.exprs[*id] {
-        Expr::Access(tensor, _) => program.definition_of(*tensor).is_some_and(|definition| {
-            let extreme = matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min));
-            extreme && !is_never_empty(definition, &[context.as_slice(), &definition.output_domain()].concat())
-        }),
-        _ => false,
-    })
+    let mut seen = HashSet::new();
+    let mut pending: Vec<&Definition> = Vec::new();
+    for (tensor, _) in accesses(&program.exprs, root) {
+        let Some(definition) = program.definition_of(tensor) else { continue };
+        if is_extreme(definition)
+            && !is_never_empty(definition, &[context.as_slice(), &definition.output_domain()].concat())
+        {
+            return true;
+        }
+        if seen.insert(tensor) {
+            pending.push(definition);
+        }
+    }
+    while let Some(reader) = pending.pop() {
+        for (tensor, subscripts) in accesses(&program.exprs, reader.body) {
+            let Some(definition) = program.definition_of(tensor) else { continue };
+            if is_extreme(definition) && !is_filled_for(definition, &subscripts, reader, &context) {
+                return true;
+            }
+            if seen.insert(tensor) {
+                pending.push(definition);
+            }
+        }
+    }
+    false
+}
+
+fn accesses(exprs: &Exprs, root: ExprId) -> Vec<(TensorId, Vec<Affine>)> {
+    let found = exprs.postorder(root).into_iter().filter_map(|id| match &exprs[id] {
+        Expr::Access(tensor, subscripts) => Some((*tensor, subscripts.clone())),
+        _ => None,
+    });
+    found.collect()
+}
+
+fn is_extreme(definition: &Definition) -> bool {
+    matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min))
+}
+
+/// Whether a reduction has a term wherever its reader is evaluated.
+fn is_filled_for(reduction: &Definition, subscripts: &[Affine], reader: &Definition, context: &[Constraint]) -> bool {
+    let first = reader.indices.len();
+    let inner = (0..reduction.indices.len() - reduction.rank).map(|place| Affine::index(first + place));
+    let map: Vec<Affine> = subscripts.iter().cloned().chain(inner).collect();
+    let mut known = [context, &reader.domain()].concat();
+    for (place, index) in reduction.indices[reduction.rank..].iter().enumerate() {
+        let range = index.range.map(|bound| bound.with_indices(&map));
+        let pairs = range.low.iter().flat_map(|low| range.high.iter().map(move |high| (low, high)));
+        let mut rows = pairs.map(|(low, high)| Constraint::at_most(low.clone(), high.clone()));
+        if !rows.all(|row| system::implies(&known, &row)) {
+            return false;
+        }
+        known.extend(range.constraints(first + place));
+    }
+    reduction.conditions.iter().all(|c| system::implies(&known, &c.with_indices(&map)))
 }
 
 /// Whether every range of a reduction has a value for all outer values.

@@ -76,7 +76,7 @@ pub fn define_pointwise(
 }
 
 /// That the reader is evaluated at all matters only where the body could not be computed otherwise.
-fn drop_needless_assumptions(program: &mut Program, definition: &mut Definition, context: &[Constraint]) {
+pub fn drop_needless_assumptions(program: &mut Program, definition: &mut Definition, context: &[Constraint]) {
     let needed: Vec<Constraint> = definition.assumptions.iter().filter(|c| c.affine.uses_indices()).cloned().collect();
     if needed.len() == definition.assumptions.len() {
         return;

@@ -48,6 +48,24 @@ pub fn constraint(program: &Program, names: &[&str], constraint: &Constraint) ->
     crate::syntax::print_expr(&constraint_ast(program, &names, constraint, false))
 }
 
+/// A definition as text, on one line.
+pub fn definition(program: &Program, definition: &Definition) -> String {
+    let Ok(defined) = define(program, definition, false, &Names::of(program)) else { return "…".into() };
+    let statements = vec![statement(StatementKind::Definition(defined))];
+    crate::syntax::print(&Ast { statements, trailing_comments: Vec::new() }).trim().to_string()
+}
+
+/// An expression as text; tensors of every kind stand under their names.
+pub fn expression(program: &Program, names: &[&str], id: ExprId) -> String {
+    let known = Names { definitions: HashMap::new(), reserved: HashSet::new() };
+    let variables: Vec<String> = names.iter().map(|n| n.to_string()).collect();
+    let uses = vec![Vec::new(); variables.len()];
+    let map: Vec<Affine> = (0..variables.len()).map(Affine::index).collect();
+    let mut printer = Printer { program, names: &known, inline: false, variables, uses, printed: 0 };
+    let printed = printer.expr(id, &map).map(|expr| crate::syntax::print_expr(&expr));
+    printed.unwrap_or_else(|_| "…".to_string())
+}
+
 fn statement(kind: StatementKind) -> Statement {
     Statement { kind, span: Span::default(), comments: Vec::new(), line_comment: None, blank_before: false }
 }

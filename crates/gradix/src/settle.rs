@@ -53,9 +53,12 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
     let context = program.size_context();
     let mut kept: HashMap<TensorId, Vec<usize>> = HashMap::new();
     let mut changed = false;
-    for definition in std::mem::take(&mut program.definitions) {
+    for mut definition in std::mem::take(&mut program.definitions) {
         let used = nested::used_outputs(program, &definition);
         let tensor = definition.tensor;
+        let assumed = definition.assumptions.len();
+        nested::drop_needless_assumptions(program, &mut definition, &context);
+        changed |= definition.assumptions.len() < assumed;
         if definition.reduction.is_none() || !used.contains(&false) {
             program.definitions.push(definition);
             continue;
@@ -63,7 +66,8 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
         changed = true;
         if program[tensor].kind == TensorKind::Nested {
             let positions: Vec<usize> = (0..definition.rank).filter(|&i| used[i]).collect();
-            let narrowed = nested::narrowed(program, &definition, &positions, &context)?.0;
+            let mut narrowed = nested::narrowed(program, &definition, &positions, &context)?.0;
+            nested::drop_needless_assumptions(program, &mut narrowed, &context);
             program.definitions.push(narrowed);
             program.tensors[tensor.0 as usize].rank = positions.len();
             kept.insert(tensor, positions);
@@ -200,7 +204,7 @@ fn bare(subscripts: &[Affine]) -> bool {
 }
 
 /// Whether computing it again costs nothing worth mention: a number, an element, or a number times an element.
-fn is_trivial(exprs: &Exprs, body: ExprId) -> bool {
+pub fn is_trivial(exprs: &Exprs, body: ExprId) -> bool {
     let is_number =
         |id: ExprId| exprs.postorder(id).iter().all(|n| !matches!(exprs[*n], Expr::Access(..) | Expr::Select(..)));
     match &exprs[body] {
@@ -261,6 +265,21 @@ impl Rules for Apply<'_> {
     fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
         build::select(exprs, c, a, b)
     }
+}
+
+/// Gives every nested definition a name and a box of its own.
+pub fn name_all(program: &mut Program) -> Result<(), Diagnostic> {
+    let mut taken = crate::program::names::taken(program);
+    let nested = program.definitions.iter().map(|d| d.tensor).filter(|t| program[*t].kind == TensorKind::Nested);
+    let mut plan = Plan::default();
+    for tensor in nested.collect::<Vec<_>>() {
+        let shift = give_name(program, tensor, &mut taken)?;
+        if shift.iter().any(|s| s.as_constant().is_none_or(|c| *c != gradix_int::Int::ZERO)) {
+            plan.shifted.insert(tensor, shift);
+        }
+    }
+    apply(program, plan);
+    Ok(())
 }
 
 /// Turns a nested definition into a named one over a box that starts at 0. Gives the amount by which

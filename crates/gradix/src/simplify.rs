@@ -11,7 +11,7 @@ use crate::program::{
     TensorKind, UnaryOp,
 };
 use crate::system;
-use crate::{factor, guard, nested, settle, tidy};
+use crate::{factor, guard, narrow, nested, settle, tidy};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
@@ -40,7 +40,8 @@ pub fn run(
     let mut known = Decisions::default();
     for _ in 0..MAX_ROUNDS {
         settle::drop_unread(program);
-        let mut changed = simplify_bodies(program, &mut known);
+        let mut changed = narrow::narrow(program);
+        changed |= simplify_bodies(program, &mut known);
         changed |= share_equal(program, &generated);
         changed |= settle::settle(program, &generated, taken)?;
         changed |= factor_sums(program)?;
@@ -129,7 +130,8 @@ fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) -> bool {
     for definition in &mut program.definitions {
         definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Replace(&replaced));
         let ranges = definition.indices.iter().map(|i| i.range.clone()).collect();
-        let (conditions, assumptions) = (definition.conditions.clone(), definition.assumptions.clone());
+        let (conditions, mut assumptions) = (definition.conditions.clone(), definition.assumptions.clone());
+        assumptions.sort();
         let content = (ranges, definition.rank, definition.reduction, conditions, assumptions, definition.body);
         let tensor = definition.tensor;
         let own = program.tensors[tensor.0 as usize].kind == TensorKind::Nested || generated.contains(&tensor);
@@ -152,6 +154,11 @@ impl Rules for Replace<'_> {
     fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
         exprs.access(self.0.get(&tensor).copied().unwrap_or(tensor), subscripts)
     }
+}
+
+/// An expression where the domain holds: what that decides is decided.
+pub fn assuming(exprs: &mut Exprs, root: ExprId, domain: Vec<Constraint>) -> ExprId {
+    Rewriter::default().rewrite(exprs, root, &mut Simplify { domain, known: HashMap::new() })
 }
 
 struct Simplify {

@@ -19,12 +19,18 @@ const ORDER: &[&str] = &[
     "tidy",
     "resolve",
     "sizes",
+    "narrow",
     "factor",
     "settle",
     "simplify",
     "derive",
+    "economise",
     "explain",
     "graph",
+    "nest",
+    "schedule",
+    "lower",
+    "emit",
 ];
 
 #[test]
@@ -109,14 +115,20 @@ fn files() -> Vec<(String, PathBuf)> {
         let path = entry.unwrap().path();
         let module = path.file_stem().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            let inner = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
-            found.extend(inner.map(|path| (module.clone(), path)));
+            found.extend(sources(&path).into_iter().map(|path| (module.clone(), path)));
         } else if module != "lib" {
             found.push((module, path));
         }
     }
     found.sort();
     found
+}
+
+/// The Rust files of a folder and of those in it.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let inner = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+    inner.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
 #[test]

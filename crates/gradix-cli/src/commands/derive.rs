@@ -32,7 +32,7 @@ fn options(arguments: &DeriveArguments) -> Options {
         Mode::Jacobian => derive::Mode::Jacobian,
         Mode::Hessian => derive::Mode::Hessian,
     };
-    Options { mode, wrt: arguments.selection.wrt(), of: arguments.selection.of() }
+    Options { mode, wrt: arguments.selection.wrt(), of: arguments.selection.of(), with_results: false }
 }
 
 fn tree(program: &Program, inline: bool, source: &Source) -> Result<syntax::ast::Ast, Failure> {

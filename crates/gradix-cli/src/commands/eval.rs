@@ -1,16 +1,17 @@
 //! `gradix eval`: the values of the results, and of the derivatives.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{ParamKind, TensorId};
 use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::shape;
-use gradix_run::{Array, Dtype, Gradient, files, interp, random};
+use gradix_run::{Array, Executable, Gradient, Note, files, random};
 
 use super::{note, print};
-use crate::arguments::{Backend, EvalArguments, Input, Precision};
+use crate::arguments::{EvalArguments, ExecutionArguments, Input};
 use crate::failure::Failure;
 use crate::show::show;
 use crate::source::Source;
@@ -154,24 +155,34 @@ fn evaluate(
     arguments: &EvalArguments,
     source: &Source,
 ) -> Result<Vec<(String, Array)>, Failure> {
-    let dtype = dtype(arguments.dtype);
-    let run = |program: &Program, sizes: &[Int]| match arguments.backend {
-        Backend::Auto | Backend::Interp => {
-            interp(program, sizes, arrays, dtype).map_err(|error| source.refuse(vec![error]))
-        }
+    let mut notes = Vec::new();
+    let mut run = |program: &Program, sizes: &[Int]| {
+        let mut executable = executable(program, sizes, &arguments.execution);
+        let results = executable.evaluate(sizes, arrays);
+        notes.extend(executable.take_notes());
+        results.map_err(|error| source.refuse(vec![error]))
     };
-    let mut values = run(program, sizes)?.results;
+    let mut values = run(program, sizes)?;
     if let Some(gradient) = gradient {
         let sizes = gradient.sizes(program, sizes).map_err(|errors| source.refuse(errors))?;
-        values.extend(run(&gradient.derivative, &sizes)?.results);
+        values.extend(run(&gradient.derivative, &sizes)?);
     }
+    tell_notes(&notes, arguments.program.quiet);
     Ok(values)
 }
 
-fn dtype(precision: Precision) -> Dtype {
-    match precision {
-        Precision::F64 => Dtype::F64,
-        Precision::F32 => Dtype::F32,
+/// The program on the backend that was asked for, or the next best.
+pub fn executable(program: &Program, sizes: &[Int], execution: &ExecutionArguments) -> Executable {
+    let threads = execution.threads.map(NonZeroUsize::get);
+    Executable::new(program, sizes, execution.dtype.dtype(), execution.backend.backend(), threads)
+}
+
+/// Tells every note once.
+pub fn tell_notes(notes: &[Note], quiet: bool) {
+    for (position, told) in notes.iter().enumerate() {
+        if !notes[..position].contains(told) {
+            note(quiet, &format!("note: {told}"));
+        }
     }
 }
 
@@ -180,7 +191,8 @@ fn deliver(values: Vec<(String, Array)>, arguments: &EvalArguments) -> Result<()
         return print(values.iter().map(|(name, array)| show(name, array)).collect::<String>().as_bytes());
     };
     let named: Vec<(&str, &Array)> = values.iter().map(|(name, array)| (&**name, array)).collect();
-    files::write_npz(path, &named, dtype(arguments.dtype)).map_err(|error| Failure::Message(error.to_string()))?;
+    files::write_npz(path, &named, arguments.execution.dtype.dtype())
+        .map_err(|error| Failure::Message(error.to_string()))?;
     let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     note(arguments.program.quiet, &format!("wrote {} to {}", names.join(", "), path.display()));
     Ok(())

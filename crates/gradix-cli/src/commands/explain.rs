@@ -4,6 +4,7 @@ use gradix::explain::{AccessReport, Case, explain};
 use gradix::sizes::{self, Known};
 use gradix::{Program, Resolved};
 use gradix_int::{Int, Matrix};
+use gradix_run::Gradient;
 
 use super::eval::tell_sizes;
 use super::{note, print};
@@ -17,6 +18,9 @@ use crate::svg;
 pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure> {
     let resolved = source.resolve(&arguments.selection)?;
     let (wrt, of) = (arguments.selection.wrt(), arguments.selection.of());
+    if arguments.schedule {
+        return schedule(&resolved.program, wrt, of, source);
+    }
     let reports = explain(&resolved.program, wrt.as_deref(), of.as_deref()).map_err(|errors| source.refuse(errors))?;
     let reports = chosen(reports, arguments)?;
     if arguments.svg.is_some() {
@@ -27,6 +31,23 @@ pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure>
     }
     let texts: Vec<String> = reports.iter().map(|report| text(&resolved.program, report)).collect();
     print(texts.join("\n").as_bytes())
+}
+
+/// Shows what was decided for the results and for the derivatives, and the loops that come of it.
+fn schedule(
+    program: &Program,
+    wrt: Option<Vec<String>>,
+    of: Option<Vec<String>>,
+    source: &Source,
+) -> Result<(), Failure> {
+    let gradient = Gradient::new(program, wrt, of).map_err(|errors| source.refuse(errors))?;
+    let loops = |program: &Program| {
+        let decisions = gradix::explain_schedule(program, &[]).map_err(|error| source.refuse(vec![error]))?;
+        let nest = gradix::lower(program, &[]).map_err(|error| source.refuse(vec![error]))?;
+        Ok(format!("{decisions}\n{}", gradix::nest::print(&nest)))
+    };
+    let (results, derivatives) = (loops(program)?, loops(&gradient.derivative)?);
+    print(format!("results\n\n{results}\nderivatives\n\n{derivatives}").as_bytes())
 }
 
 fn chosen(reports: Vec<AccessReport>, arguments: &ExplainArguments) -> Result<Vec<AccessReport>, Failure> {

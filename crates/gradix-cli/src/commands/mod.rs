@@ -1,7 +1,9 @@
 //! The commands: each takes its arguments and the program's text, and prints what was asked for.
 
+mod bench;
 mod check;
 mod derive;
+mod emit;
 mod eval;
 mod explain;
 mod fmt;
@@ -21,6 +23,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Eval(arguments) => eval::run(arguments, &Source::read(&arguments.program)?),
         Command::Check(arguments) => check::run(arguments, &Source::read(&arguments.program)?),
         Command::Explain(arguments) => explain::run(arguments, &Source::read(&arguments.program)?),
+        Command::Emit(arguments) => emit::run(arguments, &Source::read(&arguments.program)?),
+        Command::Bench(arguments) => bench::run(arguments, &Source::read(&arguments.program)?),
         Command::Fmt(arguments) => fmt::run(arguments, &Source::read(&arguments.program)?),
         Command::Completions { shell } => completions(*shell),
         Command::Man { command } => man(command.as_deref()),

@@ -1,10 +1,11 @@
 //! `gradix eval`
 
 use std::path::Path;
+use std::process::{Child, Stdio};
 
 use gradix_run::{Array, Dtype, files};
 
-use crate::{data, example, gradix, prints, refuses, scratch, text};
+use crate::{command, data, example, gradix, prints, refuses, scratch, text};
 
 /// Writes an array and gives the option that names it.
 fn npy(test: &str, name: &str, shape: &[usize], elements: &[f64]) -> String {
@@ -123,8 +124,58 @@ fn single_precision_rounds() {
 fn threads_and_backend_do_not_change_the_result() {
     let arguments = ["eval", &example("rbf"), "--random", "2", "--grad", "--quiet"];
     let plain = gradix(&arguments);
-    let other = gradix(&[&arguments[..], &["--backend", "interp", "--threads", "1"]].concat());
-    assert_eq!(prints(&plain), prints(&other));
+    for backend in ["interp", "vm", "native"] {
+        let other = gradix(&[&arguments[..], &["--backend", backend, "--threads", "1"]].concat());
+        assert_eq!(prints(&plain), prints(&other), "{backend}");
+    }
+}
+
+#[test]
+fn a_compiler_that_is_missing_or_fails_is_noted() {
+    let arguments = ["eval", "-e", "input t; f = t^2 + 1", "--input", "t=3", "--grad"];
+    for (compiler, why) in [("/nonexistent", "that $CC names was not found"), ("false", "fails: exit status: 1")] {
+        let output = command(&arguments).env("CC", compiler).output().unwrap();
+        assert_eq!(data(&output), "f = 10\ndt = 6\n");
+        let told = text(&output.stderr);
+        assert!(told.starts_with("note: the C compiler '") && told.contains(why), "{told}");
+        assert_eq!(told.lines().count(), 1, "one note for both: {told}");
+        let quiet = command(&[&arguments[..], &["--quiet"]].concat()).env("CC", compiler).output().unwrap();
+        assert_eq!(prints(&quiet), "f = 10\ndt = 6\n");
+    }
+}
+
+#[test]
+fn a_cache_that_can_not_be_written_is_noted() {
+    let file = scratch("not-a-folder");
+    std::fs::write(&file, b"").unwrap();
+    let arguments = ["eval", "-e", "input t; f = t^2 + 2", "--input", "t=3", "--backend", "native"];
+    let output = command(&arguments).env("GRADIX_CACHE", &file).output().unwrap();
+    assert_eq!(data(&output), "f = 11\n");
+    let expected = format!("note: compiled kernels can't be kept in {file}: ");
+    assert!(text(&output.stderr).starts_with(&expected), "{}", text(&output.stderr));
+}
+
+#[test]
+fn processes_share_a_cache() {
+    let folder = scratch("shared-kernels");
+    let _ = std::fs::remove_dir_all(&folder);
+    let arguments = ["eval", "-e", "input t; f = t^2 + 3", "--input", "t=3", "--backend", "native"];
+    let start =
+        || command(&arguments).env("GRADIX_CACHE", &folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let running: Vec<Child> = (0..4).map(|_| start().unwrap()).collect();
+    for child in running {
+        assert_eq!(prints(&child.wait_with_output().unwrap()), "f = 12\n");
+    }
+    let entries: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(entries.len(), 1, "one program, one entry: {entries:?}");
+    // Damaged ones are not loaded.
+    for library in std::fs::read_dir(&entries[0]).unwrap() {
+        let path = library.unwrap().path();
+        let half = std::fs::metadata(&path).unwrap().len() / 2;
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(half).unwrap();
+    }
+    let again = start().unwrap().wait_with_output().unwrap();
+    assert_eq!(prints(&again), "f = 12\n");
 }
 
 #[test]

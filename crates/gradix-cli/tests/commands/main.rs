@@ -1,7 +1,9 @@
 //! The binary from outside: what it prints where, and its exit codes.
 
+mod bench;
 mod check;
 mod derive;
+mod emit;
 mod eval;
 mod explain;
 mod usage;
@@ -14,15 +16,17 @@ fn gradix(arguments: &[&str]) -> Output {
 }
 
 fn gradix_with_input(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_gradix"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        command(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     child.wait_with_output().unwrap()
+}
+
+/// The binary with a cache that only the tests use, and without a compiler of the user's choice.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradix"));
+    command.args(arguments).env("GRADIX_CACHE", scratch("kernels")).env_remove("CC");
+    command
 }
 
 fn text(bytes: &[u8]) -> &str {

@@ -66,15 +66,13 @@ fn wrong_usage_has_its_own_exit_code() {
 
 #[test]
 fn a_backend_that_is_not_there_is_refused_with_those_that_are() {
-    for backend in ["vm", "native", "cuda"] {
-        let output = gradix(&["eval", "a.gx", "--backend", backend]);
-        assert!(refuses(&output, 2).contains("possible values: auto, interp"));
-    }
+    let output = gradix(&["eval", "a.gx", "--backend", "abacus"]);
+    assert!(refuses(&output, 2).contains("possible values: auto, interp, vm, native"));
 }
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["derive", "eval", "check", "explain", "fmt", "completions", "man"] {
+    for command in ["derive", "eval", "check", "explain", "emit", "bench", "fmt", "completions", "man"] {
         let output = gradix(&[command, "--help"]);
         assert!(prints(&output).contains(&format!("\n  gradix {command}")), "{command}");
     }
@@ -92,7 +90,7 @@ fn completions_are_written_for_every_shell() {
 #[test]
 fn manual_pages_are_written_for_every_command() {
     assert!(prints(&gradix(&["man"])).contains("gradix\\-derive(1)"));
-    for command in ["derive", "eval", "check", "explain", "fmt", "completions", "man"] {
+    for command in ["derive", "eval", "check", "explain", "emit", "bench", "fmt", "completions", "man"] {
         let page = gradix(&["man", command]);
         assert!(prints(&page).contains(&format!(".TH gradix-{command} 1")), "{command}");
     }

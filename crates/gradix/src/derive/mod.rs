@@ -45,6 +45,9 @@ pub struct Options {
     pub wrt: Option<Vec<String>>,
     /// Of which results; all if `None`.
     pub of: Option<Vec<String>>,
+    /// In reverse mode, whether the results that are derived are results of the derivative program too, before the
+    /// derivatives.
+    pub with_results: bool,
 }
 
 /// The derivative of a program.
@@ -64,7 +67,8 @@ pub fn derive(program: &Program, options: &Options) -> Result<Program> {
         Mode::Reverse => {
             let mut reverse = Reverse::new(program, &wrt);
             let seeds = of.iter().map(|&f| (f, reverse.seed_input(f))).collect();
-            let results = reverse.run(seeds, &wrt, |_, x| format!("d{x}")).map_err(one)?;
+            let mut results = if options.with_results { of.clone() } else { Vec::new() };
+            results.extend(reverse.run(seeds, &wrt, |_, x| format!("d{x}")).map_err(one)?);
             finish(reverse, results, true).map_err(one)
         }
         Mode::Forward => forward::forward(program, &of, &wrt).map_err(one),

@@ -1,0 +1,259 @@
+//! `gradix bench`: how long results and derivatives take on each backend.
+
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use gradix::economise::work;
+use gradix::program::TensorId;
+use gradix::sizes::{self, Known};
+use gradix::{Int, Program, Resolved};
+use gradix_run::gradient::shape;
+use gradix_run::native::{Settings, peak};
+use gradix_run::{Backend, Dtype, Element, Executable, Gradient, random, threads};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use super::eval::{tell_notes, tell_sizes};
+use super::{note, print};
+use crate::arguments::BenchArguments;
+use crate::failure::Failure;
+use crate::source::Source;
+
+/// Times results and derivatives.
+pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
+    let quiet = arguments.program.quiet;
+    let Resolved { program, places } = source.resolve(&arguments.selection)?;
+    let sizes = match sizes::bind(&program, &Known::default(), &places) {
+        Ok(sizes) => sizes,
+        Err(_) => {
+            let sizes = sizes::choose(&program, &Known::default(), &places);
+            let sizes = sizes.map_err(|errors| source.refuse(errors))?;
+            tell_sizes(&program, &sizes, quiet);
+            sizes
+        }
+    };
+    let gradient = Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of());
+    let gradient = gradient.map_err(|errors| source.refuse(errors))?;
+    let gradient_sizes = gradient.sizes(&program, &sizes).map_err(|errors| source.refuse(errors))?;
+    let tasks = [Task::new("value", &program, &sizes), Task::new("gradient", &gradient.derivative, &gradient_sizes)];
+    let backends = match arguments.execution.backend.backend() {
+        Backend::Auto => vec![Backend::Interp, Backend::Vm, Backend::Native],
+        one => vec![one],
+    };
+
+    let progress = progress(quiet, tasks.len() * backends.len());
+    let mut rows = Vec::new();
+    for task in &tasks {
+        for &backend in &backends {
+            progress.set_message(format!("{} on {}", task.what, name(backend)));
+            let row = match arguments.execution.dtype.dtype() {
+                Dtype::F64 => measure::<f64>(task, backend, arguments, source),
+                Dtype::F32 => measure::<f32>(task, backend, arguments, source),
+            };
+            rows.extend(row?);
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    if arguments.json {
+        return print(rows.iter().map(|row| row.json(arguments) + "\n").collect::<String>().as_bytes());
+    }
+    let peak = peak::measure(arguments.execution.dtype.dtype(), thread_count(arguments), &Settings::from_environment());
+    print(table(&rows, peak.ok()).as_bytes())
+}
+
+/// A program to time.
+struct Task<'a> {
+    what: &'static str,
+    program: &'a Program,
+    sizes: &'a [Int],
+    /// Operations on values, as the oracle counts them.
+    operations: f64,
+    /// The elements of arguments and results.
+    elements: f64,
+}
+
+impl<'a> Task<'a> {
+    fn new(what: &'static str, program: &'a Program, sizes: &'a [Int]) -> Self {
+        let numbers: Vec<f64> = sizes.iter().map(|size| size.to_f64().value()).collect();
+        let operations = program.definitions.iter().map(|d| work::work(&program.exprs, d, &numbers).operations).sum();
+        let arrays = program.inputs().chain(program.outputs.iter().copied());
+        let count =
+            |tensor| shape(program, sizes, tensor).map_or(0.0, |shape| shape.iter().map(|&n| n as f64).product());
+        Task { what, program, sizes, operations, elements: arrays.map(count).sum() }
+    }
+}
+
+/// One measurement.
+struct Row {
+    what: &'static str,
+    backend: Backend,
+    /// From the program to the first results.
+    first: Duration,
+    /// All later runs, the shortest first.
+    runs: Vec<Duration>,
+    peak_bytes: Option<usize>,
+    operations: f64,
+    bytes: f64,
+}
+
+/// What the oracle takes for an operation, roughly, and the longest that it is waited for.
+const INTERP_SECONDS: f64 = 1e-7;
+const PATIENCE: f64 = 10.0;
+
+/// Runs a program again and again; nothing if it can't be done on this backend in reasonable time.
+fn measure<T: Element>(
+    task: &Task,
+    backend: Backend,
+    arguments: &BenchArguments,
+    source: &Source,
+) -> Result<Option<Row>, Failure> {
+    let quiet = arguments.program.quiet;
+    let skip = |why: &str| {
+        note(quiet, &format!("note: {} on {} is left out: {why}", task.what, name(backend)));
+        Ok(None)
+    };
+    if backend == Backend::Interp && task.operations * INTERP_SECONDS > PATIENCE {
+        return skip("it would take too long");
+    }
+    let (inputs, mut outputs) = arrays::<T>(task)?;
+    let inputs: Vec<&[T]> = inputs.iter().map(Vec::as_slice).collect();
+    let mut places: Vec<&mut [T]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+    let start = Instant::now();
+    let mut executable = Executable::new(task.program, task.sizes, T::DTYPE, backend, Some(thread_count(arguments)));
+    if executable.backend() != backend {
+        let why: Vec<String> = executable.take_notes().iter().map(|note| note.message.clone()).collect();
+        return skip(&why.join("; "));
+    }
+    let mut once = || {
+        let start = Instant::now();
+        let done = executable.run(task.sizes, &inputs, &mut places);
+        done.map(|()| start.elapsed()).map_err(|error| source.refuse(vec![error]))
+    };
+    once()?;
+    let (first, start) = (start.elapsed(), Instant::now());
+    // The oracle has nothing to warm up.
+    let slow = backend == Backend::Interp && first.as_secs_f64() > arguments.seconds;
+    let mut runs = vec![if slow { first } else { once()? }];
+    while !slow && start.elapsed().as_secs_f64() < arguments.seconds && runs.len() < MAX_RUNS {
+        runs.push(once()?);
+    }
+    runs.sort();
+    tell_notes(&executable.take_notes(), quiet);
+    let (operations, bytes) = (task.operations, task.elements * size_of::<T>() as f64);
+    Ok(Some(Row { what: task.what, backend, first, runs, peak_bytes: executable.peak_bytes(), operations, bytes }))
+}
+
+/// More runs say nothing new.
+const MAX_RUNS: usize = 100_000;
+
+type Arrays<T> = Vec<Vec<T>>;
+
+/// Random arguments, and places for the results.
+fn arrays<T: Element>(task: &Task) -> Result<(Arrays<T>, Arrays<T>), Failure> {
+    let program = task.program;
+    let too_large = |tensor: TensorId| Failure::Message(format!("'{}' does not fit into memory", program[tensor].name));
+    let input = |tensor: TensorId| {
+        let shape = shape(program, task.sizes, tensor);
+        let array = shape.and_then(|shape| random::array(1, &program[tensor].name, shape));
+        array.map(|array| array.data.into_iter().map(T::from_f64).collect()).ok_or_else(|| too_large(tensor))
+    };
+    let output = |&tensor: &TensorId| {
+        let count = shape(program, task.sizes, tensor)
+            .and_then(|shape| shape.into_iter().try_fold(1usize, usize::checked_mul))
+            .ok_or_else(|| too_large(tensor))?;
+        let mut values = Vec::new();
+        values.try_reserve_exact(count).map_err(|_| too_large(tensor))?;
+        values.resize(count, T::from_f64(0.0));
+        Ok(values)
+    };
+    let inputs = program.inputs().map(input).collect::<Result<_, _>>()?;
+    Ok((inputs, program.outputs.iter().map(output).collect::<Result<_, Failure>>()?))
+}
+
+impl Row {
+    fn median(&self) -> f64 {
+        self.runs[self.runs.len() / 2].as_secs_f64()
+    }
+
+    fn json(&self, arguments: &BenchArguments) -> String {
+        let dtype = match arguments.execution.dtype.dtype() {
+            Dtype::F64 => "f64",
+            Dtype::F32 => "f32",
+        };
+        json!({
+            "backend": name(self.backend),
+            "dtype": dtype,
+            "what": self.what,
+            "median_s": self.median(),
+            "min_s": self.runs[0].as_secs_f64(),
+            "peak_bytes": self.peak_bytes,
+            "first_s": self.first.as_secs_f64(),
+            "runs": self.runs.len(),
+            "threads": thread_count(arguments),
+            "operations": self.operations,
+            "bytes": self.bytes,
+        })
+        .to_string()
+    }
+}
+
+/// One aligned line for each measurement, below a line of headings.
+fn table(rows: &[Row], peak: Option<peak::Peak>) -> String {
+    let headings = ["", "backend", "median", "shortest", "first", "GFLOP/s", "GB/s", "of peak", "memory"];
+    let mut lines = vec![headings.map(String::from)];
+    lines.extend(rows.iter().map(|row| {
+        let (operations, bytes) = (row.operations / row.median(), row.bytes / row.median());
+        // What comes nearer to its limit is what limits.
+        let share = peak.map(|peak| (operations / peak.operations).max(bytes / peak.bytes));
+        [
+            row.what.to_string(),
+            name(row.backend).to_string(),
+            time(row.median()),
+            time(row.runs[0].as_secs_f64()),
+            time(row.first.as_secs_f64()),
+            format!("{:.3}", operations / 1e9),
+            format!("{:.3}", bytes / 1e9),
+            share.map_or("-".into(), |share| format!("{:.1} %", 100.0 * share)),
+            row.peak_bytes.map_or("-".into(), |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))),
+        ]
+    }));
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let padded = |line: &[String; 9]| {
+        let left = line[..2].iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        let right = line[2..].iter().zip(&widths[2..]).map(|(cell, &width)| format!("{cell:>width$}"));
+        left.chain(right).collect::<Vec<_>>().join("  ").trim_end().to_string() + "\n"
+    };
+    lines.iter().map(padded).collect()
+}
+
+/// Seconds in the unit that suits them.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.2} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+fn name(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Auto => "auto",
+        Backend::Interp => "interp",
+        Backend::Vm => "vm",
+        Backend::Native => "native",
+    }
+}
+
+fn thread_count(arguments: &BenchArguments) -> usize {
+    arguments.execution.threads.map_or_else(threads::default_threads, NonZeroUsize::get)
+}
+
+/// A bar on a terminal.
+fn progress(quiet: bool, length: usize) -> ProgressBar {
+    // Indicatif draws nothing when standard error is not a terminal.
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("a valid template");
+    ProgressBar::with_draw_target(Some(length as u64), target).with_style(style)
+}

@@ -1,0 +1,36 @@
+//! `gradix emit`: source code for the results and the derivatives.
+
+use gradix::derive::Options;
+use gradix::emit::{self, Real};
+
+use super::{note, print};
+use crate::arguments::{EmitArguments, Precision, Target};
+use crate::failure::Failure;
+use crate::source::Source;
+
+/// Prints source code.
+pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
+    let selection = &arguments.selection;
+    let restricted = !selection.wrt.is_empty() || !selection.of.is_empty();
+    if restricted && arguments.values {
+        return Err(Failure::Usage("'--wrt' and '--of' restrict derivatives; leave out '--values'".into()));
+    }
+    let mut program = source.resolve(selection)?.program;
+    if !arguments.values {
+        let options = Options { wrt: selection.wrt(), of: selection.of(), with_results: true, ..Options::default() };
+        program = gradix::derive(&program, &options).map_err(|errors| source.refuse(errors))?;
+    }
+    let nest = gradix::lower(&program, &[]).map_err(|error| source.refuse(vec![error]))?;
+    let real = match arguments.dtype {
+        Precision::F64 => Real::F64,
+        Precision::F32 => Real::F32,
+    };
+    let text = match arguments.target {
+        Target::C => emit::c(&nest, real),
+    };
+    let Some(path) = &arguments.output else { return print(text.as_bytes()) };
+    let write = std::fs::write(path, text);
+    write.map_err(|error| Failure::Message(format!("can't write {}: {error}", path.display())))?;
+    note(arguments.program.quiet, &format!("wrote {}", path.display()));
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! The two types of numbers.
+
+use crate::files::Dtype;
+use crate::machine::Translated;
+use crate::vm::{Real, Vm};
+
+/// `f64` or `f32`.
+pub trait Element: Real + sealed::Sealed {
+    /// Which of the two.
+    const DTYPE: Dtype;
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same number in double precision.
+    fn to_f64(self) -> f64;
+    /// Kernels for this type, if these are.
+    fn translated(kernels: &Translated) -> Option<&Vm<Self>>;
+}
+
+impl Element for f64 {
+    const DTYPE: Dtype = Dtype::F64;
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+    fn to_f64(self) -> f64 {
+        self
+    }
+    fn translated(kernels: &Translated) -> Option<&Vm<Self>> {
+        if let Translated::F64(vm) = kernels { Some(vm) } else { None }
+    }
+}
+
+impl Element for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+    fn from_f64(value: f64) -> Self {
+        value as f32
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+    fn translated(kernels: &Translated) -> Option<&Vm<Self>> {
+        if let Translated::F32(vm) = kernels { Some(vm) } else { None }
+    }
+}
+
+/// Kernels exist for these two types only: another one would be read as something that it is not.
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f64 {}
+    impl Sealed for f32 {}
+}

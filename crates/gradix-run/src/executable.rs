@@ -1,0 +1,281 @@
+//! A program made ready to run, again and again, on one of the backends.
+//!
+//! ```
+//! use gradix_run::{Backend, Dtype, Executable};
+//!
+//! let ast = gradix::syntax::parse("input x[N]; y[i] = 2 * x[i]").unwrap();
+//! let program = gradix::resolve(&ast, &[]).unwrap().program;
+//! let sizes = [3.into()];
+//! let mut executable = Executable::new(&program, &sizes, Dtype::F64, Backend::Interp, None);
+//! let mut y = [0.0; 3];
+//! executable.run(&sizes, &[&[1.0, 2.0, 3.0]], &mut [&mut y]).unwrap();
+//! assert_eq!(y, [2.0, 4.0, 6.0]);
+//! ```
+//!
+//! What was asked for and can't be done is done in another way if there is one: a [`Note`] says so.
+
+use std::collections::HashMap;
+
+use gradix::Int;
+use gradix::diagnostic::Diagnostic;
+use gradix::program::{Program, TensorId};
+
+use crate::array::{Array, element_count};
+use crate::element::Element;
+use crate::files::Dtype;
+use crate::gradient::shape;
+use crate::interp::interp;
+use crate::machine::Machine;
+use crate::native::Settings;
+use crate::note::Note;
+use crate::{memory, threads};
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The fastest that there is: `Native` if there is a C compiler, otherwise `Vm`.
+    Auto,
+    /// Element by element, slow and obvious: what the others are held to.
+    Interp,
+    /// Bytecode; needs nothing.
+    Vm,
+    /// Code from the machine's C compiler.
+    Native,
+}
+
+/// A program made ready to run. It holds memory for intermediate values from one run to the next.
+pub struct Executable {
+    program: Program,
+    dtype: Dtype,
+    threads: usize,
+    engine: Engine,
+    notes: Vec<Note>,
+    /// For the sizes of the last run.
+    prepared: Option<Prepared>,
+}
+
+enum Engine {
+    Interp,
+    Machine(Box<Machine>),
+}
+
+struct Prepared {
+    sizes: Vec<Int>,
+    inputs: Vec<Vec<usize>>,
+    outputs: Vec<Vec<usize>>,
+    /// The engine can't run at these sizes.
+    refused: bool,
+}
+
+impl Executable {
+    /// Prepares a program. It runs at all sizes, and best at those of `estimate`; without a number of threads there is
+    /// one for each core.
+    pub fn new(
+        program: &Program,
+        estimate: &[Int],
+        dtype: Dtype,
+        backend: Backend,
+        threads: Option<usize>,
+    ) -> Executable {
+        Self::with_settings(program, estimate, dtype, backend, threads, &Settings::from_environment())
+    }
+
+    /// The same with another compiler or cache than those of the environment.
+    pub fn with_settings(
+        program: &Program,
+        estimate: &[Int],
+        dtype: Dtype,
+        backend: Backend,
+        threads: Option<usize>,
+        settings: &Settings,
+    ) -> Executable {
+        let mut notes = Vec::new();
+        let engine = match engine(program, estimate, dtype, backend, settings, &mut notes) {
+            Ok(machine) => Engine::Machine(Box::new(machine)),
+            Err(why) => {
+                notes.extend(why.map(|note| instead(note, "interp")));
+                Engine::Interp
+            }
+        };
+        let threads = threads.unwrap_or_else(threads::default_threads).max(1);
+        Executable { program: program.clone(), dtype, threads, engine, notes, prepared: None }
+    }
+
+    /// What computes: never `Auto`, and not what was asked for when that was not possible.
+    pub fn backend(&self) -> Backend {
+        match &self.engine {
+            Engine::Interp => Backend::Interp,
+            Engine::Machine(machine) if machine.is_native() => Backend::Native,
+            Engine::Machine(_) => Backend::Vm,
+        }
+    }
+
+    /// What there is to tell since the last call.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// The bytes that runs have needed besides inputs and outputs, as far as the backend knows.
+    pub fn peak_bytes(&self) -> Option<usize> {
+        match &self.engine {
+            Engine::Interp => None,
+            Engine::Machine(machine) => Some(machine.held_bytes()),
+        }
+    }
+
+    /// Computes the results: `inputs` and `outputs` are in the order of the program's, dense and row-major, at sizes that
+    /// [`gradix::sizes::bind`] gave.
+    pub fn run<T: Element>(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[&[T]],
+        outputs: &mut [&mut [T]],
+    ) -> Result<(), Diagnostic> {
+        if T::DTYPE != self.dtype {
+            return Err(failed("the arrays have another type of numbers than the program was prepared for"));
+        }
+        self.prepare(sizes)?;
+        let prepared = self.prepared.as_ref().expect("just prepared");
+        let given = inputs.iter().map(|array| array.len()).chain(outputs.iter().map(|array| array.len()));
+        let expected = prepared.inputs.iter().chain(&prepared.outputs).map(|shape| element_count(shape));
+        let same_number = inputs.len() == prepared.inputs.len() && outputs.len() == prepared.outputs.len();
+        if !same_number || !given.map(Some).eq(expected) {
+            return Err(failed("the arrays do not fit the sizes"));
+        }
+        match &mut self.engine {
+            Engine::Machine(machine) if !prepared.refused => machine.run(sizes, inputs, outputs, self.threads),
+            Engine::Machine(_) | Engine::Interp => {
+                let names = self.program.inputs().map(|tensor| self.program[tensor].name.clone());
+                let arrays = inputs.iter().zip(&prepared.inputs).map(|(values, shape)| Array {
+                    shape: shape.clone(),
+                    data: values.iter().map(|value| value.to_f64()).collect(),
+                });
+                let outcome = interp(&self.program, sizes, &names.zip(arrays).collect(), self.dtype)?;
+                for (output, (_, array)) in outputs.iter_mut().zip(outcome.results) {
+                    output.iter_mut().zip(array.data).for_each(|(place, value)| *place = T::from_f64(value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the results from arrays by name, as [`interp`] does.
+    pub fn evaluate(
+        &mut self,
+        sizes: &[Int],
+        inputs: &HashMap<String, Array>,
+    ) -> Result<Vec<(String, Array)>, Diagnostic> {
+        self.prepare(sizes)?;
+        let prepared = self.prepared.as_ref().expect("just prepared");
+        if prepared.refused || matches!(self.engine, Engine::Interp) {
+            return Ok(interp(&self.program, sizes, inputs, self.dtype)?.results);
+        }
+        let shapes = prepared.outputs.clone();
+        let mut arrays = Vec::new();
+        for (tensor, shape) in self.program.inputs().zip(&prepared.inputs) {
+            let name = &self.program[tensor].name;
+            let array = inputs.get(name).ok_or_else(|| failed(format!("the input '{name}' is not given")))?;
+            if array.shape != *shape {
+                return Err(failed(format!("the input '{name}' has a shape that does not fit the sizes")));
+            }
+            arrays.push(array);
+        }
+        let elements = shapes.iter().filter_map(|shape| element_count(shape)).fold(0, usize::saturating_add);
+        if !memory::fits(elements.saturating_mul(size_of::<f64>())) {
+            return Err(too_large());
+        }
+        let results: Option<Vec<Array>> = shapes.into_iter().map(Array::zeros).collect();
+        let mut results = results.ok_or_else(too_large)?;
+        match self.dtype {
+            Dtype::F64 => {
+                let inputs: Vec<&[f64]> = arrays.iter().map(|array| &*array.data).collect();
+                let mut outputs: Vec<&mut [f64]> = results.iter_mut().map(|array| &mut *array.data).collect();
+                self.run(sizes, &inputs, &mut outputs)?;
+            }
+            Dtype::F32 => {
+                let rounded = |array: &Array| array.data.iter().map(|value| *value as f32).collect::<Vec<f32>>();
+                let inputs: Vec<Vec<f32>> = arrays.into_iter().map(rounded).collect();
+                let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
+                let mut outputs: Vec<Vec<f32>> = results.iter().map(rounded).collect();
+                let mut places: Vec<&mut [f32]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+                self.run(sizes, &inputs, &mut places)?;
+                for (array, output) in results.iter_mut().zip(outputs) {
+                    array.data.iter_mut().zip(output).for_each(|(place, value)| *place = f64::from(value));
+                }
+            }
+        }
+        let names = self.program.outputs.iter().map(|&tensor| self.program[tensor].name.clone());
+        Ok(names.zip(results).collect())
+    }
+
+    /// Works out what depends on sizes alone, and gets the memory.
+    fn prepare(&mut self, sizes: &[Int]) -> Result<(), Diagnostic> {
+        if self.prepared.as_ref().is_some_and(|prepared| prepared.sizes == sizes) {
+            return Ok(());
+        }
+        self.prepared = None;
+        let inputs = shapes(&self.program, sizes, &mut self.program.inputs())?;
+        let outputs = shapes(&self.program, sizes, &mut self.program.outputs.iter().copied())?;
+        let mut refused = false;
+        if let Engine::Machine(machine) = &mut self.engine
+            && let Err(note) = machine.prepare(sizes, self.threads)
+        {
+            self.notes.push(instead(note, "interp"));
+            refused = true;
+        }
+        self.prepared = Some(Prepared { sizes: sizes.to_vec(), inputs, outputs, refused });
+        Ok(())
+    }
+}
+
+/// The best that there is of what was asked for. Without one, the oracle is left; an error may say why.
+fn engine(
+    program: &Program,
+    estimate: &[Int],
+    dtype: Dtype,
+    backend: Backend,
+    settings: &Settings,
+    notes: &mut Vec<Note>,
+) -> Result<Machine, Option<Note>> {
+    let compiler = match backend {
+        Backend::Interp => return Err(None),
+        Backend::Vm => None,
+        Backend::Native => Some(settings.compiler()),
+        // That there is no compiler is nothing to speak of, unless one was named.
+        Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
+    };
+    let nest = gradix::lower(program, estimate);
+    let nest = nest.map_err(|error| Note::new(format!("the program can't be compiled: {}", error.message)))?;
+    let native = compiler.map(|found| found.and_then(|_| Machine::native(program, nest.clone(), dtype, settings)));
+    match native {
+        Some(Ok((machine, told))) => {
+            notes.extend(told);
+            return Ok(machine);
+        }
+        Some(Err(note)) => notes.push(instead(note, "vm")),
+        None => {}
+    }
+    Ok(Machine::vm(program, nest, dtype)?)
+}
+
+fn instead(note: Note, backend: &str) -> Note {
+    Note { message: format!("{}; {backend} computes", note.message), ..note }
+}
+
+fn shapes(
+    program: &Program,
+    sizes: &[Int],
+    tensors: &mut dyn Iterator<Item = TensorId>,
+) -> Result<Vec<Vec<usize>>, Diagnostic> {
+    let shapes: Option<Vec<Vec<usize>>> = tensors.map(|tensor| shape(program, sizes, tensor)).collect();
+    let shapes = shapes.filter(|shapes| shapes.iter().all(|shape| element_count(shape).is_some()));
+    shapes.ok_or_else(too_large)
+}
+
+fn failed(message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error("run", message)
+}
+
+fn too_large() -> Diagnostic {
+    failed("the arrays do not fit into memory")
+}

@@ -1,0 +1,334 @@
+//! Running a nest's kernels on arrays, compiled or by the virtual machine.
+//!
+//! What depends on sizes alone (the places of temporaries, the number of items, the checks that no access leaves its
+//! buffer) is worked out when the sizes change, and memory is kept from run to run. A run at the same sizes does nothing
+//! but call.
+
+#![allow(unsafe_code, reason = "kernels take raw pointers")]
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use gradix::Int;
+use gradix::emit::Real;
+use gradix::nest::{BufferKind, Check, Nest, verify};
+use gradix::program::{Param, ParamKind, Program, TensorId};
+use gradix::resolve::Places;
+use gradix::sizes::{self, Known};
+
+use crate::buffers::{Block, padded};
+use crate::element::Element;
+use crate::files::Dtype;
+use crate::layout::{self, Lifetime};
+use crate::native::{self, Kernels, Settings};
+use crate::note::Note;
+use crate::vm::Vm;
+use crate::{memory, threads};
+
+/// A nest that can be run, with the memory that it works in.
+pub struct Machine {
+    nest: Nest,
+    /// The sizes that runs are given.
+    params: Vec<Param>,
+    dtype: Dtype,
+    code: Code,
+    checks: Vec<Check>,
+    roles: Vec<Role>,
+    lifetimes: Vec<Option<Lifetime>>,
+    plan: Option<Plan>,
+    temporaries: Option<Block>,
+    locals: Vec<Block>,
+}
+
+/// What runs the kernels.
+enum Code {
+    Native(Kernels),
+    /// What it runs depends on the sizes, and is part of the plan.
+    Vm,
+}
+
+/// Kernels for the virtual machine, for elements of one type.
+pub enum Translated {
+    /// Double precision.
+    F64(Vm<f64>),
+    /// Single precision.
+    F32(Vm<f32>),
+}
+
+/// What stands behind a buffer.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// The program's input at this position.
+    Input(usize),
+    /// The program's result at this position.
+    Output(usize),
+    Temporary,
+    Local,
+}
+
+/// What follows from the sizes.
+struct Plan {
+    sizes: Vec<Int>,
+    /// The sizes as the kernels take them.
+    numbers: Vec<i64>,
+    /// The elements of each buffer.
+    elements: Vec<usize>,
+    /// The places of temporaries; 0 for other buffers.
+    offsets: Vec<usize>,
+    kernels: Vec<Share>,
+    translated: Option<Translated>,
+    temporary_bytes: usize,
+    local_bytes: usize,
+}
+
+/// A kernel's work.
+#[derive(Clone, Debug)]
+struct Share {
+    items: usize,
+    /// It took less time than others need to wake up.
+    quick: bool,
+}
+
+/// A kernel whose whole work takes less than this is not shared.
+const QUICK: Duration = Duration::from_micros(15);
+/// Sizes past this are left to backends with exact index arithmetic: in the kernels, products of sizes have 64 bits.
+const MAX_SIZE: i64 = 1 << 40;
+
+impl Machine {
+    /// Compiles a nest that was made from `program`. An error says why that is not possible.
+    pub fn native(
+        program: &Program,
+        nest: Nest,
+        dtype: Dtype,
+        settings: &Settings,
+    ) -> Result<(Machine, Vec<Note>), Note> {
+        let mut machine = Self::vm(program, nest, dtype)?;
+        let real = match dtype {
+            Dtype::F64 => Real::F64,
+            Dtype::F32 => Real::F32,
+        };
+        let text = gradix::emit::c(&machine.nest, real);
+        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), settings)?;
+        machine.code = Code::Native(kernels);
+        Ok((machine, notes))
+    }
+
+    /// Leaves the kernels of a nest that was made from `program` to the virtual machine.
+    pub fn vm(program: &Program, nest: Nest, dtype: Dtype) -> Result<Machine, Note> {
+        let wrong = |what: String| Note::new(format!("the program can't be compiled: {what}"));
+        let checks = verify(&nest).map_err(wrong)?;
+        let roles = roles(program, &nest).map_err(wrong)?;
+        let (lifetimes, params) = (layout::lifetimes(&nest), program.params.clone());
+        let (code, plan, temporaries, locals) = (Code::Vm, None, None, Vec::new());
+        Ok(Machine { nest, params, dtype, code, checks, roles, lifetimes, plan, temporaries, locals })
+    }
+
+    /// Whether the kernels are compiled.
+    pub fn is_native(&self) -> bool {
+        matches!(self.code, Code::Native(_))
+    }
+
+    /// Makes everything ready for runs at these sizes; an error says why there can't be any.
+    pub fn prepare(&mut self, sizes: &[Int], threads: usize) -> Result<(), Note> {
+        if self.plan.as_ref().is_none_or(|plan| plan.sizes != sizes) {
+            // A failure below must not leave a plan for other sizes behind.
+            self.plan = None;
+            self.plan = Some(self.plan(sizes)?);
+        }
+        let Some(plan) = &self.plan else { return Ok(()) };
+        let threads = threads.min(plan.kernels.iter().map(|kernel| kernel.items).max().unwrap_or(0)).max(1);
+        let lack = |block: &Block, bytes: usize| block.bytes() < bytes;
+        let missing_locals = match self.locals.iter().any(|block| lack(block, plan.local_bytes)) {
+            true => threads,
+            false => threads.saturating_sub(self.locals.len()),
+        };
+        let grows = self.temporaries.as_ref().is_none_or(|block| lack(block, plan.temporary_bytes));
+        let needed = plan.local_bytes.saturating_mul(missing_locals);
+        if !memory::fits(needed.saturating_add(if grows { plan.temporary_bytes } else { 0 })) {
+            return Err(too_large());
+        }
+        if grows {
+            // The old one goes first.
+            self.temporaries = None;
+            self.temporaries = Some(Block::new(plan.temporary_bytes).ok_or_else(too_large)?);
+        }
+        self.locals.retain(|block| !lack(block, plan.local_bytes));
+        while self.locals.len() < threads {
+            self.locals.push(Block::new(plan.local_bytes).ok_or_else(too_large)?);
+        }
+        Ok(())
+    }
+
+    /// Computes the outputs on this many threads at most. [`prepare`](Self::prepare) has been called with the same sizes
+    /// and number of threads.
+    ///
+    /// # Panics
+    ///
+    /// If it has not, or if the arrays are not those of the program at these sizes.
+    pub fn run<T: Element>(&mut self, sizes: &[Int], inputs: &[&[T]], outputs: &mut [&mut [T]], threads: usize) {
+        let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
+        let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
+        assert_eq!(self.dtype, T::DTYPE, "the program was compiled for another type of numbers");
+        let mut pointers: Vec<*mut T> = Vec::with_capacity(self.roles.len());
+        for (buffer, role) in self.roles.iter().enumerate() {
+            let fits = |length: usize| assert_eq!(length, plan.elements[buffer], "an array with all elements");
+            pointers.push(match *role {
+                Role::Input(position) => {
+                    fits(inputs[position].len());
+                    inputs[position].as_ptr().cast_mut()
+                }
+                Role::Output(position) => {
+                    fits(outputs[position].len());
+                    outputs[position].as_mut_ptr()
+                }
+                // SAFETY: the block has `temporary_bytes`, and the plan puts every temporary inside them.
+                Role::Temporary => unsafe { temporaries.start().add(plan.offsets[buffer]) }.cast(),
+                Role::Local => std::ptr::null_mut(),
+            });
+        }
+        let locals: Vec<*mut T> = self.locals.iter().map(|block| block.start().cast()).collect();
+        let translated = plan.translated.as_ref().and_then(T::translated);
+        let call = Call { code: &self.code, translated, sizes: &plan.numbers, pointers: &pointers, locals: &locals };
+        let threads = threads.min(locals.len());
+        for (number, kernel) in plan.kernels.iter_mut().enumerate() {
+            let threads = if kernel.quick { 1 } else { threads.min(kernel.items) };
+            let start = Instant::now();
+            threads::share_items(threads, kernel.items, &|thread, items| {
+                // SAFETY: `call` was made from buffers with the elements of the plan and sizes whose checks hold;
+                // `share_items` gives each item once, inside `0..items`, and different numbers to threads at work, so
+                // that every call has the local memory of `thread` to itself. The outputs are borrowed exclusively.
+                unsafe { call.items(number, thread, items) }
+            });
+            kernel.quick = start.elapsed() * threads as u32 <= if kernel.quick { 2 * QUICK } else { QUICK };
+        }
+    }
+
+    /// The bytes that are held besides inputs and outputs.
+    pub fn held_bytes(&self) -> usize {
+        self.temporaries.iter().chain(&self.locals).map(Block::bytes).sum()
+    }
+
+    fn plan(&self, sizes: &[Int]) -> Result<Plan, Note> {
+        let frame_sizes = self.frame_sizes(sizes)?;
+        let number = |size: &Int| i64::try_from(size).ok().filter(|size| (-MAX_SIZE..=MAX_SIZE).contains(size));
+        let numbers: Option<Vec<i64>> = frame_sizes.iter().map(number).collect();
+        let numbers = numbers.ok_or_else(too_large)?;
+        if let Some(check) = self.checks.iter().find(|check| !gradix::nest::verify::holds(check, &frame_sizes)) {
+            let name = &self.nest.frame[check.buffer].name;
+            return Err(Note::new(format!("it could not be shown that fast code stays inside '{name}'")));
+        }
+        let width = match self.dtype {
+            Dtype::F64 => size_of::<f64>(),
+            Dtype::F32 => size_of::<f32>(),
+        };
+        let buffers = (0..self.roles.len() as u32).map(TensorId);
+        let elements: Option<Vec<usize>> = buffers.map(|buffer| self.nest.elements(buffer, &frame_sizes)).collect();
+        let elements = elements.ok_or_else(too_large)?;
+        let bytes: Option<Vec<usize>> = elements.iter().map(|count| padded(count.checked_mul(width)?)).collect();
+        let bytes = bytes.ok_or_else(too_large)?;
+        let items = self.nest.kernels.iter().map(|kernel| self.nest.items(kernel, &frame_sizes));
+        let items = items.map(|items| items.filter(|items| i64::try_from(*items).is_ok()));
+        let kernels: Option<Vec<Share>> = items.map(|items| Some(Share { items: items?, quick: false })).collect();
+        let (offsets, temporary_bytes) = self.place_temporaries(&bytes).ok_or_else(too_large)?;
+        let local_bytes = self.local_bytes(&bytes).ok_or_else(too_large)?;
+        let kernels = kernels.ok_or_else(too_large)?;
+        let translated = match (&self.code, self.dtype) {
+            (Code::Native(_), _) => None,
+            (Code::Vm, Dtype::F64) => Some(Vm::new(&self.nest, &frame_sizes).map(Translated::F64)),
+            (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &frame_sizes).map(Translated::F32)),
+        };
+        let translated = translated.transpose().map_err(|error| Note::new(error.message))?;
+        let sizes = sizes.to_vec();
+        Ok(Plan { sizes, numbers, elements, offsets, kernels, translated, temporary_bytes, local_bytes })
+    }
+
+    /// The sizes of the nest, from those of the program: the same, unless lowering has changed them.
+    fn frame_sizes(&self, sizes: &[Int]) -> Result<Vec<Int>, Note> {
+        if self.nest.frame.params == self.params {
+            return Ok(sizes.to_vec());
+        }
+        let free = self.params.iter().zip(sizes).filter(|(param, _)| param.kind == ParamKind::Free);
+        let known = self.nest.frame.params.iter().map(|param| &param.name).collect::<Vec<_>>();
+        let given = free.filter(|(param, _)| known.contains(&&param.name));
+        let given = given.map(|(param, size)| (param.name.clone(), size.clone())).collect();
+        let bound = sizes::bind(&self.nest.frame, &Known { given, shapes: Vec::new() }, &Places::default());
+        bound.map_err(|errors| Note::new(errors.first().map_or(String::new(), |error| error.message.clone())))
+    }
+
+    fn place_temporaries(&self, bytes: &[usize]) -> Option<(Vec<usize>, usize)> {
+        let used = |buffer: usize| matches!(self.roles[buffer], Role::Temporary).then_some(self.lifetimes[buffer]?);
+        let temporaries: Vec<(usize, Lifetime)> =
+            (0..bytes.len()).filter_map(|buffer| Some((buffer, used(buffer)?))).collect();
+        let requests: Vec<(usize, Lifetime)> =
+            temporaries.iter().map(|&(buffer, life)| (bytes[buffer], life)).collect();
+        let (places, total) = layout::place(&requests)?;
+        let mut offsets = vec![0; bytes.len()];
+        temporaries.iter().zip(places).for_each(|(&(buffer, _), place)| offsets[buffer] = place);
+        Some((offsets, total))
+    }
+
+    /// What the kernel with the most local memory needs.
+    fn local_bytes(&self, bytes: &[usize]) -> Option<usize> {
+        let of_kernel = |number: usize| {
+            let locals = self.nest.buffers(BufferKind::Local(number));
+            locals.map(|TensorId(buffer)| bytes[buffer as usize]).try_fold(0usize, usize::checked_add)
+        };
+        (0..self.nest.kernels.len()).map(of_kernel).try_fold(0, |most, bytes| Some(bytes?.max(most)))
+    }
+}
+
+/// What a kernel is called with, apart from the items.
+struct Call<'a, T> {
+    code: &'a Code,
+    translated: Option<&'a Vm<T>>,
+    sizes: &'a [i64],
+    pointers: &'a [*mut T],
+    locals: &'a [*mut T],
+}
+
+// SAFETY: the pointers are only passed on; `items` says what has to hold for what they point to.
+unsafe impl<T: Element> Sync for Call<'_, T> {}
+
+impl<T: Element> Call<'_, T> {
+    /// # Safety
+    ///
+    /// As for [`Kernels::call`] and [`Vm::kernel`], which ask for the same; the local memory is that of `thread`.
+    unsafe fn items(&self, kernel: usize, thread: usize, items: Range<usize>) {
+        let local = self.locals[thread];
+        match (self.code, self.translated) {
+            // SAFETY: as the caller promises. The number of items fits, the plan has seen to that.
+            (Code::Native(kernels), _) => unsafe {
+                kernels.call(kernel, self.sizes, self.pointers, local, items.start as i64, items.end as i64);
+            },
+            // SAFETY: as the caller promises.
+            (Code::Vm, Some(vm)) => unsafe { vm.kernel(kernel, self.pointers, local, items) },
+            (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
+        }
+    }
+}
+
+/// What each buffer of the nest is, by the names of inputs and results.
+fn roles(program: &Program, nest: &Nest) -> Result<Vec<Role>, String> {
+    let inputs: Vec<TensorId> = program.inputs().collect();
+    let position = |tensors: &[TensorId], buffer: usize| {
+        let name = &nest.frame.tensors[buffer].name;
+        let found = tensors.iter().position(|&tensor| program[tensor].name == *name);
+        found.ok_or_else(|| format!("'{name}' is not an array of the program"))
+    };
+    let role = |(buffer, kind): (usize, &BufferKind)| match kind {
+        BufferKind::Input => position(&inputs, buffer).map(Role::Input),
+        BufferKind::Output => position(&program.outputs, buffer).map(Role::Output),
+        BufferKind::Temporary => Ok(Role::Temporary),
+        BufferKind::Local(_) => Ok(Role::Local),
+    };
+    let roles: Vec<Role> = nest.kinds.iter().enumerate().map(role).collect::<Result<_, _>>()?;
+    let written = |position: usize| roles.iter().any(|role| matches!(role, Role::Output(p) if *p == position));
+    match (0..program.outputs.len()).find(|&position| !written(position)) {
+        Some(position) => Err(format!("nothing computes '{}'", program[program.outputs[position]].name)),
+        None => Ok(roles),
+    }
+}
+
+fn too_large() -> Note {
+    Note::new("these sizes are too large for fast code on this machine")
+}

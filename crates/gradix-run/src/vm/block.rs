@@ -1,0 +1,310 @@
+//! Runs a leaf: loops over groups of points around the instructions of its body.
+//!
+//! ```text
+//! for outputs that are neither rows nor lanes:
+//!   for groups of rows and lanes:                 (of rows alone, where the lanes are a reduction)
+//!     for the reduction's loops:
+//!       the levels of the code that have changed
+//! ```
+//!
+//! A leaf that can't be taken in groups runs the same way, with groups of one point.
+
+use super::code::{Code, Source};
+use super::execute::{Context, Machine, PARTS, ROWS, block, execute};
+use super::leaf::Plan;
+use super::real::{Real, maximum, minimum};
+use gradix::program::ReduceOp;
+use std::sync::Arc;
+
+/// Runs all points of a leaf; the variables of work and tiles are set.
+pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
+    machine.accumulator.reserve(block::<T>());
+    let context = Context { plan, grouping: &plan.grouping };
+    let changing = plan.graph.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
+    let mut leaf = Leaf { machine, context, code: None, outcomes: Vec::new(), dirty: 0, changing };
+    leaf.outputs(0);
+}
+
+/// Leaves of this many instructions work on smaller blocks, as each instruction has a block of its own.
+const LONG: usize = 24;
+
+struct Leaf<'a, T> {
+    machine: &'a mut Machine<T>,
+    context: Context<'a, T>,
+    /// The code for the outcomes of the index conditions at the point at hand.
+    code: Option<Arc<Code<T>>>,
+    outcomes: Vec<bool>,
+    /// The levels from here on must run.
+    dirty: usize,
+    /// The outcomes change within a reduction.
+    changing: bool,
+}
+
+impl<T: Real> Leaf<'_, T> {
+    fn outputs(&mut self, position: usize) {
+        let (plan, grouping) = (self.context.plan, self.context.grouping);
+        if position == plan.outputs {
+            return self.rows();
+        }
+        if [grouping.lane, grouping.row].iter().flatten().any(|(_, p)| *p == position) {
+            return self.outputs(position + 1);
+        }
+        let variable = plan.loops[position].variable;
+        let (low, high) = plan.loops[position].range.at(&self.machine.point);
+        for value in low..=high {
+            self.machine.point[variable] = value;
+            self.outputs(position + 1);
+        }
+    }
+
+    /// All groups of rows and lanes at this point of the other outputs.
+    fn rows(&mut self) {
+        let (plan, grouping) = (self.context.plan, self.context.grouping);
+        let guarded = plan.reduction.is_none() && !grouping.split;
+        if guarded && !plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
+            return;
+        }
+        let range = |group: Option<(usize, usize)>, point: &[i64]| match group {
+            Some((_, position)) => plan.loops[position].range.at(point),
+            None => (0, 0),
+        };
+        let lanes = if grouping.folded { (0, 0) } else { range(grouping.lane, &self.machine.point) };
+        let rows = range(grouping.row, &self.machine.point);
+        if lanes.0 > lanes.1 || rows.0 > rows.1 {
+            return;
+        }
+        let most = if plan.graph.nodes.len() > LONG { block::<T>() / 4 } else { block::<T>() };
+        let width = if grouping.folded { most / 4 } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
+        let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
+        for row in (rows.0..=rows.1).step_by(height) {
+            for lane in (lanes.0..=lanes.1).step_by(width) {
+                self.machine.rows = height.min((rows.1 - row + 1) as usize);
+                self.machine.lanes = width.min((lanes.1 - lane + 1) as usize);
+                self.set(grouping.row, row);
+                self.set(grouping.lane.filter(|_| !grouping.folded), lane);
+                self.machine.pitch = pitch::<T>(if grouping.folded { width } else { self.machine.lanes });
+                self.group(width);
+            }
+        }
+    }
+
+    fn set(&mut self, group: Option<(usize, usize)>, value: i64) {
+        if let Some((variable, _)) = group {
+            self.machine.point[variable] = value;
+        }
+    }
+
+    /// One group of outputs; `width` lanes at once where they are a reduction.
+    fn group(&mut self, width: usize) {
+        self.dirty = 0;
+        if !self.changing && !self.context.grouping.split {
+            self.decide();
+        }
+        let (plan, grouping) = (self.context.plan, self.context.grouping);
+        let Some(op) = plan.reduction else { return self.value() };
+        let neutral = T::of(op.neutral());
+        match (grouping.lane, grouping.folded) {
+            (None, _) => {
+                let old = self.machine.element_if(&self.context, plan.accumulate, neutral);
+                let mut total = old;
+                self.reduce(0, &mut |leaf| total = combine(op, total, leaf.one()));
+                self.machine.set_element(&self.context, total);
+            }
+            (Some(_), true) => {
+                let rows = self.machine.rows;
+                self.machine.accumulator.part(0, rows * PARTS).fill(neutral);
+                self.reduce(0, &mut |leaf| leaf.fold(width));
+                self.finish_fold(op, neutral);
+            }
+            (Some(_), false) => {
+                self.machine.in_place = is_in_place(plan);
+                self.machine.start(&self.context, (!plan.accumulate).then_some(neutral));
+                self.reduce(0, &mut |leaf| leaf.block());
+                if !std::mem::replace(&mut self.machine.in_place, false) {
+                    self.machine.store(&self.context, Source::Accumulator);
+                }
+            }
+        }
+    }
+
+    /// A leaf without a reduction.
+    fn value(&mut self) {
+        match self.context.grouping.lane {
+            Some(_) => self.block(),
+            None => {
+                let value = self.one();
+                self.machine.set_element(&self.context, value);
+            }
+        }
+    }
+
+    /// Calls `body` at all points of the reduction's loops but the lanes.
+    fn reduce(&mut self, depth: usize, body: &mut dyn FnMut(&mut Self)) {
+        let (plan, grouping) = (self.context.plan, self.context.grouping);
+        if depth == grouping.levels.len() {
+            if grouping.split || plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
+                if self.changing && !grouping.split {
+                    self.decide();
+                }
+                body(self);
+            }
+            return;
+        }
+        let variable = grouping.levels[depth];
+        let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
+        for value in low..=high {
+            self.machine.point[variable] = value;
+            self.dirty = self.dirty.min(depth + 1);
+            self.reduce(depth + 1, body);
+        }
+    }
+
+    /// A block at one point of the reduction's other loops: all at once, or in parts that do the same.
+    fn block(&mut self) {
+        let Some((variable, _)) = self.context.grouping.lane.filter(|_| self.context.grouping.split) else {
+            return self.levels(0);
+        };
+        let plan = self.context.plan;
+        let (first, lanes) = (self.machine.point[variable], self.machine.lanes);
+        let mut lane = 0;
+        while lane < lanes {
+            self.machine.point[variable] = first + lane as i64;
+            let conditions = plan.guards.iter().chain(&plan.graph.conditions);
+            let run = conditions.map(|c| c.run(&self.machine.point, variable)).fold(i64::MAX, i64::min);
+            self.machine.lanes = run.min((lanes - lane) as i64) as usize;
+            self.machine.lane = if self.context.grouping.folded { 0 } else { lane };
+            lane += self.machine.lanes;
+            if plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
+                self.decide();
+                self.dirty = 0;
+                self.levels(0);
+            }
+        }
+        (self.machine.lane, self.machine.lanes) = (0, lanes);
+        self.machine.point[variable] = first;
+    }
+
+    /// Takes the code for the outcomes of the index conditions at this point.
+    fn decide(&mut self) {
+        let conditions = &self.context.plan.graph.conditions;
+        let point = &self.machine.point;
+        let same = self.outcomes.len() == conditions.len()
+            && conditions.iter().zip(&self.outcomes).all(|(c, outcome)| c.holds(point) == *outcome);
+        if same && self.code.is_some() {
+            return;
+        }
+        self.outcomes = conditions.iter().map(|c| c.holds(point)).collect();
+        let code = self.context.plan.variant(&self.outcomes);
+        self.machine.prepare(&code);
+        self.code = Some(code);
+        self.dirty = 0;
+    }
+
+    /// Runs the levels that have changed, without the last `kept` ones.
+    fn levels(&mut self, kept: usize) {
+        let Some(code) = &self.code else { return };
+        let end = code.levels.len() - kept;
+        for level in &code.levels[self.dirty.min(end)..end] {
+            execute(self.machine, &self.context, level);
+        }
+        self.dirty = usize::MAX;
+    }
+
+    /// The value of the body at one point.
+    fn one(&mut self) -> T {
+        self.levels(0);
+        match self.code.as_ref().map(|code| code.result) {
+            Some(Source::Scalar(place)) => self.machine.scalars.get(place),
+            _ => T::ZERO,
+        }
+    }
+
+    /// Folds all lanes at one point of the reduction's other loops.
+    fn fold(&mut self, width: usize) {
+        let Some((variable, position)) = self.context.grouping.lane else { return };
+        let split = self.context.grouping.split;
+        if !split {
+            self.levels(1);
+        }
+        let (low, high) = self.context.plan.loops[position].range.at(&self.machine.point);
+        let mut lane = low;
+        while lane <= high {
+            self.machine.point[variable] = lane;
+            self.machine.lanes = width.min((high - lane + 1) as usize);
+            lane += width as i64;
+            match self.code.as_ref().and_then(|code| code.levels.last()) {
+                Some(last) if !split => execute(self.machine, &self.context, last),
+                _ => self.block(),
+            }
+        }
+    }
+
+    /// Combines the parts of each row, always in the same order, and writes the results.
+    fn finish_fold(&mut self, op: ReduceOp, neutral: T) {
+        let row = self.context.grouping.row;
+        let first = row.map_or(0, |(variable, _)| self.machine.point[variable]);
+        for r in 0..self.machine.rows {
+            let mut parts = [neutral; PARTS];
+            parts.copy_from_slice(self.machine.accumulator.part(r * PARTS, PARTS));
+            let total = match op {
+                ReduceOp::Sum => combined(parts, |a, b| a + b),
+                ReduceOp::Prod => combined(parts, |a, b| a * b),
+                ReduceOp::Max => combined(parts, maximum),
+                ReduceOp::Min => combined(parts, minimum),
+            };
+            self.set(row, first + r as i64);
+            let value = match self.context.plan.accumulate {
+                true => combine(op, self.machine.element(&self.context, 0), total),
+                false => total,
+            };
+            self.machine.set_element(&self.context, value);
+        }
+        self.set(row, first);
+    }
+}
+
+/// The halves combined element by element, then the halves of what is left.
+fn combined<T: Real>(mut parts: [T; PARTS], combine: impl Fn(T, T) -> T) -> T {
+    let mut half = PARTS / 2;
+    while half > 0 {
+        let (left, right) = parts.split_at_mut(half);
+        left.iter_mut().zip(right).for_each(|(a, b)| *a = combine(*a, *b));
+        half /= 2;
+    }
+    parts[0]
+}
+
+/// The rows of a folded reduction: few, so that their lanes stay in the innermost cache.
+const FOLDED_ROWS: usize = 4;
+
+/// The distance of rows: without gaps where they are short, so that they run as one; else in whole cache lines.
+fn pitch<T: Real>(lanes: usize) -> usize {
+    if lanes < 8 * T::PER_LINE { lanes.max(1) } else { lanes.next_multiple_of(T::PER_LINE) }
+}
+
+/// Whether the target can hold what a reduction has so far.
+fn is_in_place<T: Real>(plan: &Plan<T>) -> bool {
+    let place = &plan.accesses[0].place;
+    let contiguous = plan.grouping.lane.is_some_and(|(lane, _)| place.factor(lane) == 1 && !place.bends_at(lane));
+    contiguous && !plan.reads_target()
+}
+
+/// The operation of a reduction.
+pub fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
+    match op {
+        ReduceOp::Sum => a + b,
+        ReduceOp::Prod => a * b,
+        ReduceOp::Max => maximum(a, b),
+        ReduceOp::Min => minimum(a, b),
+    }
+}
+
+impl<T: Real> Machine<T> {
+    /// Makes room for a code and sets its constants.
+    pub fn prepare(&mut self, code: &Code<T>) {
+        self.scalars.reserve(code.scalars);
+        self.row_values.reserve(code.rows * ROWS);
+        self.blocks.reserve(code.blocks * block::<T>());
+        code.constants.iter().for_each(|(place, value)| self.scalars.set(*place, *value));
+    }
+}

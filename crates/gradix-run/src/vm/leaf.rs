@@ -1,0 +1,319 @@
+//! A leaf of a nest with numbers for the sizes, and how its points are taken in groups.
+
+use super::code::{Code, compile};
+use super::contract::{Contraction, contraction};
+use super::failed;
+use super::linear::{Bounds, Condition, Linear, Translator};
+use super::real::Real;
+use gradix::diagnostic::Diagnostic;
+use gradix::nest::{Leaf, Nest};
+use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, TensorId, UnaryOp};
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+/// One definition over a box of points.
+pub struct Plan<T> {
+    /// The target first, then what the body reads.
+    pub accesses: Vec<Access>,
+    /// The outputs, then the reduction, each from the outermost in.
+    pub loops: Vec<Loop>,
+    pub outputs: usize,
+    pub reduction: Option<ReduceOp>,
+    pub accumulate: bool,
+    pub guards: Vec<Condition>,
+    pub graph: Graph<T>,
+    pub grouping: Grouping,
+    /// Set where the leaf runs on register tiles.
+    pub contraction: Option<Contraction<T>>,
+    /// Values of the variables of work and tiles, for estimates.
+    sample: Vec<i64>,
+    variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
+}
+
+/// A loop of a leaf.
+pub struct Loop {
+    pub variable: usize,
+    pub range: Bounds,
+}
+
+/// An element of a buffer.
+#[derive(Clone, PartialEq)]
+pub struct Access {
+    pub buffer: usize,
+    pub place: Linear,
+}
+
+/// The body: nodes in order.
+pub struct Graph<T> {
+    pub nodes: Vec<Node<T>>,
+    /// The node of the body.
+    pub body: usize,
+    /// Numbers of index expressions.
+    pub indices: Vec<Linear>,
+    /// Conditions that the indices decide, each once.
+    pub conditions: Vec<Condition>,
+}
+
+/// One node; operands are positions of earlier ones.
+pub enum Node<T> {
+    Constant(T),
+    Index(usize),
+    Access(usize),
+    Unary(UnaryOp, usize),
+    Binary(BinaryOp, usize, usize),
+    Select(Test, usize, usize),
+}
+
+/// A condition of a select.
+pub enum Test {
+    /// Decided by the indices: the number of a condition.
+    Index(usize),
+    Compare(Comparison, usize, usize),
+    Not(Box<Test>),
+    And(Box<Test>, Box<Test>),
+    Or(Box<Test>, Box<Test>),
+}
+
+/// Which variables run over vectors.
+///
+/// No range depends on them, and apart from lanes that are split no guard or index condition does, so all points of a
+/// group do the same.
+#[derive(Clone, Debug, Default)]
+pub struct Grouping {
+    /// The variable that runs along instructions, and its loop.
+    pub lane: Option<(usize, usize)>,
+    /// An output that instructions run across, and its loop. No index expression has it in a floor.
+    pub row: Option<(usize, usize)>,
+    /// The lane is a reduction.
+    pub folded: bool,
+    /// A guard or index condition depends on the lane: blocks are split where an outcome changes.
+    pub split: bool,
+    /// The reduction's other loops, from the outermost in.
+    pub levels: Vec<usize>,
+}
+
+/// The translation of a leaf; `extents` are those of all buffers, and `sample` has likely values of the variables of
+/// work and tiles.
+pub fn plan<T: Real>(
+    nest: &Nest,
+    leaf: &Leaf,
+    extents: &[Vec<i64>],
+    sample: Vec<i64>,
+    translator: &mut Translator<'_>,
+) -> Result<Plan<T>, Diagnostic> {
+    let translate = |l: &gradix::nest::Loop, translator: &mut Translator<'_>| {
+        Ok(Loop { variable: l.variable, range: translator.range(l.variable, &l.range)? })
+    };
+    let loops = leaf.loops.iter().map(|l| translate(l, translator)).collect::<Result<Vec<_>, Diagnostic>>()?;
+    let guards = leaf.guards.iter().map(|g| translator.condition(g)).collect::<Result<Vec<_>, _>>()?;
+    let mut build =
+        Build { nest, extents, translator, accesses: Vec::new(), indices: Vec::new(), conditions: Vec::new() };
+    build.access(leaf.target, &leaf.subscripts)?;
+    let nodes = build.nodes(leaf.body)?;
+    let Build { accesses, indices, conditions, .. } = build;
+    let graph = Graph { body: nodes.len() - 1, nodes, indices, conditions };
+    let mut plan = Plan {
+        accesses,
+        loops,
+        outputs: leaf.outputs,
+        reduction: leaf.reduction,
+        accumulate: leaf.accumulate,
+        guards,
+        graph,
+        grouping: Grouping::default(),
+        contraction: None,
+        sample,
+        variants: RwLock::default(),
+    };
+    plan.grouping = plan.group(leaf.shape.lanes, leaf.shape.rows.map(|(position, _)| position));
+    plan.contraction = contraction(&mut plan, leaf.shape.lanes, leaf.shape.rows.map(|(position, _)| position));
+    Ok(plan)
+}
+
+impl<T: Real> Plan<T> {
+    /// The code for these outcomes of the conditions on indices.
+    pub fn variant(&self, outcomes: &[bool]) -> Arc<Code<T>> {
+        let known = |variants: &HashMap<Vec<bool>, Arc<Code<T>>>| variants.get(outcomes).cloned();
+        if let Some(code) = self.variants.read().ok().and_then(|variants| known(&variants)) {
+            return code;
+        }
+        let code = Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));
+        if let Ok(mut variants) = self.variants.write() {
+            if variants.len() >= MOST_VARIANTS {
+                variants.clear();
+            }
+            variants.insert(outcomes.to_vec(), code.clone());
+        }
+        code
+    }
+
+    /// Whether the body reads what the leaf writes, at the same element or at another.
+    pub fn reads_target(&self) -> bool {
+        self.accesses[1..].iter().any(|access| access.buffer == self.accesses[0].buffer)
+    }
+
+    fn group(&self, lanes: Option<usize>, rows: Option<usize>) -> Grouping {
+        let target = &self.accesses[0];
+        let shifted = |access: &Access| access.buffer == target.buffer && access.place != target.place;
+        let lane = match self.accesses.iter().any(shifted) {
+            true => None,
+            false => lanes.filter(|p| self.is_free(*p) || self.is_splittable(*p)).or_else(|| self.best_lane()),
+        };
+        let Some(lane) = lane else {
+            return Grouping { levels: self.variables(self.outputs..self.loops.len()), ..Grouping::default() };
+        };
+        let folded = lane >= self.outputs;
+        let straight = |p: &usize| *p != lane && *p < self.outputs && self.is_free(*p) && self.is_straight(*p);
+        let row = rows.filter(straight).or_else(|| (0..self.outputs).rev().find(straight));
+        let mut levels = self.variables(self.outputs..self.loops.len());
+        levels.retain(|variable| *variable != self.loops[lane].variable);
+        let with_variable = |p: usize| (self.loops[p].variable, p);
+        let split = !self.is_free(lane);
+        Grouping { lane: Some(with_variable(lane)), row: row.map(with_variable), folded, split, levels }
+    }
+
+    fn variables(&self, positions: std::ops::Range<usize>) -> Vec<usize> {
+        self.loops[positions].iter().map(|l| l.variable).collect()
+    }
+
+    /// Whether no range, guard or index condition depends on a loop that may be taken as lanes.
+    pub fn is_free(&self, position: usize) -> bool {
+        let Some(Loop { variable, .. }) = self.loops.get(position) else { return false };
+        let innermost = position + 1 == self.loops.len();
+        (position < self.outputs || innermost)
+            && !self.loops.iter().any(|l| l.range.uses(*variable))
+            && !self.guards.iter().chain(&self.graph.conditions).any(|c| c.linear.uses(*variable))
+    }
+
+    /// Whether a loop may be taken as lanes if these are split where a guard or condition changes.
+    fn is_splittable(&self, position: usize) -> bool {
+        let Some(Loop { variable, .. }) = self.loops.get(position) else { return false };
+        (position < self.outputs || position + 1 == self.loops.len())
+            && !self.loops.iter().any(|l| l.range.uses(*variable))
+            && !self.guards.iter().chain(&self.graph.conditions).any(|c| c.linear.bends_at(*variable))
+    }
+
+    /// Whether every index expression is linear in a loop's variable.
+    pub fn is_straight(&self, position: usize) -> bool {
+        let variable = self.loops[position].variable;
+        let places = self.accesses.iter().map(|access| &access.place);
+        !places.chain(&self.graph.indices).any(|linear| linear.bends_at(variable))
+    }
+
+    /// About how many values each loop has.
+    pub fn extents(&self) -> Vec<f64> {
+        let mut point = self.sample.clone();
+        let mut extents = Vec::with_capacity(self.loops.len());
+        for l in &self.loops {
+            let (low, high) = l.range.at(&point);
+            extents.push((high - low + 1).max(0) as f64);
+            point[l.variable] = low + (high - low) / 2;
+        }
+        extents
+    }
+
+    /// The innermost output with contiguous results, else the innermost reduction, else the innermost output; loops
+    /// that need no splitting first, unless they are short.
+    fn best_lane(&self) -> Option<usize> {
+        let extents = self.extents();
+        let unit = |p: &usize| *p < self.outputs && self.accesses[0].place.factor(self.loops[*p].variable) == 1;
+        let mut usable: Vec<usize> =
+            (0..self.loops.len()).rev().filter(|p| self.is_free(*p) || self.is_splittable(*p)).collect();
+        usable.sort_by_key(|p| (extents[*p] < SHORT, !unit(p), !self.is_free(*p)));
+        usable.first().copied()
+    }
+}
+
+/// Loops of fewer values are not worth vectors.
+const SHORT: f64 = 8.0;
+
+impl<T> Graph<T> {
+    /// Which nodes depend on a variable.
+    pub fn depends(&self, plan: &Plan<T>, variable: usize) -> Vec<bool> {
+        let mut depends: Vec<bool> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            depends.push(match node {
+                Node::Constant(_) => false,
+                Node::Index(number) => self.indices[*number].uses(variable),
+                Node::Access(number) => plan.accesses[*number].place.uses(variable),
+                Node::Unary(_, a) => depends[*a],
+                Node::Binary(_, a, b) => depends[*a] || depends[*b],
+                Node::Select(test, a, b) => depends[*a] || depends[*b] || self.decides(test, &depends, variable),
+            });
+        }
+        depends
+    }
+
+    fn decides(&self, test: &Test, depends: &[bool], variable: usize) -> bool {
+        match test {
+            Test::Index(number) => self.conditions[*number].linear.uses(variable),
+            Test::Compare(_, a, b) => depends[*a] || depends[*b],
+            Test::Not(a) => self.decides(a, depends, variable),
+            Test::And(a, b) | Test::Or(a, b) => {
+                self.decides(a, depends, variable) || self.decides(b, depends, variable)
+            }
+        }
+    }
+}
+
+/// Past this many, the codes of a leaf are made anew.
+const MOST_VARIANTS: usize = 256;
+
+struct Build<'a, 'b> {
+    nest: &'a Nest,
+    extents: &'a [Vec<i64>],
+    translator: &'a Translator<'b>,
+    accesses: Vec<Access>,
+    indices: Vec<Linear>,
+    conditions: Vec<Condition>,
+}
+
+impl Build<'_, '_> {
+    fn nodes<T: Real>(&mut self, body: ExprId) -> Result<Vec<Node<T>>, Diagnostic> {
+        let exprs = &self.nest.frame.exprs;
+        let order = exprs.postorder(body);
+        let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
+        let mut nodes = Vec::with_capacity(order.len());
+        for id in &order {
+            nodes.push(match &exprs[*id] {
+                Expr::Constant(number) => Node::Constant(T::of(number.value())),
+                Expr::Index(affine) => {
+                    self.indices.push(self.translator.linear(affine)?);
+                    Node::Index(self.indices.len() - 1)
+                }
+                Expr::Access(tensor, subscripts) => Node::Access(self.access(*tensor, subscripts)?),
+                Expr::Unary(op, a) => Node::Unary(*op, place[a]),
+                Expr::Binary(op, a, b) => Node::Binary(*op, place[a], place[b]),
+                Expr::Select(c, a, b) => Node::Select(self.test(*c, &place)?, place[a], place[b]),
+            });
+        }
+        Ok(nodes)
+    }
+
+    fn access(&mut self, tensor: TensorId, subscripts: &[gradix::program::Affine]) -> Result<usize, Diagnostic> {
+        let buffer = tensor.0 as usize;
+        let extents = self.extents.get(buffer).filter(|e| e.len() == subscripts.len());
+        let extents = extents.ok_or_else(|| failed("an access does not fit its buffer"))?;
+        let place = self.translator.place(subscripts, extents)?;
+        self.accesses.push(Access { buffer, place });
+        Ok(self.accesses.len() - 1)
+    }
+
+    fn test(&mut self, id: CondId, place: &HashMap<ExprId, usize>) -> Result<Test, Diagnostic> {
+        Ok(match &self.nest.frame.exprs[id] {
+            Cond::Index(constraint) => Test::Index(self.condition(self.translator.condition(constraint)?)),
+            Cond::Compare(op, a, b) => Test::Compare(*op, place[a], place[b]),
+            Cond::Not(a) => Test::Not(Box::new(self.test(*a, place)?)),
+            Cond::And(a, b) => Test::And(Box::new(self.test(*a, place)?), Box::new(self.test(*b, place)?)),
+            Cond::Or(a, b) => Test::Or(Box::new(self.test(*a, place)?), Box::new(self.test(*b, place)?)),
+        })
+    }
+
+    fn condition(&mut self, condition: Condition) -> usize {
+        let known = self.conditions.iter().position(|c| *c == condition);
+        known.unwrap_or_else(|| {
+            self.conditions.push(condition);
+            self.conditions.len() - 1
+        })
+    }
+}

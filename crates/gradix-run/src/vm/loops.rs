@@ -1,0 +1,304 @@
+//! The loops over lanes that instructions are made of, for any function of the lanes' values.
+//!
+//! Each is a part of the code for one instruction set (everything here is inlined), which the compiler makes vector
+//! code of.
+#![allow(unsafe_code, reason = "slices of memory that the caller has checked, once for a whole block")]
+
+use super::execute::PARTS;
+use super::real::Real;
+
+/// An operand: rows of lanes in memory, or a value for each row.
+#[derive(Clone, Copy)]
+pub struct View<T> {
+    pub pointer: *mut T,
+    /// The distance from row to row.
+    pub row: isize,
+    /// Whether the lanes lie one after the other; else all have the same value.
+    pub vector: bool,
+}
+
+impl<T: Real> View<T> {
+    /// # Safety
+    /// The view holds this many lanes of that row, and nothing writes them while the slice lives.
+    #[inline(always)]
+    pub unsafe fn line<'a>(self, row: usize, lanes: usize) -> &'a [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.pointer.offset(row as isize * self.row), lanes) }
+    }
+
+    /// # Safety
+    /// The view holds this many lanes of that row, and nothing else reads or writes them while the slice lives.
+    #[inline(always)]
+    pub unsafe fn line_mut<'a>(self, row: usize, lanes: usize) -> &'a mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.offset(row as isize * self.row), lanes) }
+    }
+
+    /// # Safety
+    /// The view holds a value for that row.
+    #[inline(always)]
+    pub unsafe fn value(self, row: usize) -> T {
+        // SAFETY: the caller's promise.
+        unsafe { *self.pointer.offset(row as isize * self.row) }
+    }
+}
+
+/// One long row, where the rows of all operands follow each other.
+#[inline(always)]
+pub fn flat<T, const N: usize>((rows, lanes): (usize, usize), views: [View<T>; N]) -> (usize, usize) {
+    let flat = views.iter().all(|v| if v.vector { v.row == lanes as isize } else { v.row == 0 });
+    if flat { (1, rows * lanes) } else { (rows, lanes) }
+}
+
+/// The function is called at one place only, so that it becomes a part of the loop however long it is.
+///
+/// # Safety
+/// The views hold the shape, and no operand overlaps the target.
+#[inline(always)]
+pub unsafe fn map<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, f: impl Fn(T) -> T) {
+    let (rows, lanes) = flat(shape, [to, a]);
+    let computed = if a.vector { lanes } else { lanes.min(1) };
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        let (line, a) = unsafe { (to.line_mut(row, lanes), a.line(row, computed)) };
+        let (first, rest) = line.split_at_mut(computed);
+        first.iter_mut().zip(a).for_each(|(to, a)| *to = f(*a));
+        if let Some(value) = first.last() {
+            rest.fill(*value);
+        }
+    }
+}
+
+/// As [`map2`], with the function called at one place only.
+///
+/// # Safety
+/// The views hold the shape, and no operand overlaps the target.
+#[inline(always)]
+pub unsafe fn map2_long<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b: View<T>, f: impl Fn(T, T) -> T) {
+    const PART: usize = 64;
+    let (rows, lanes) = flat(shape, [to, a, b]);
+    let take = |view: View<T>, row: usize, start: usize, part: &mut [T]| {
+        // SAFETY: the caller's promise.
+        match view.vector {
+            true => part.copy_from_slice(unsafe { &view.line(row, lanes)[start..start + part.len()] }),
+            false => part.fill(unsafe { view.value(row) }),
+        }
+    };
+    let (mut left, mut right) = ([T::ZERO; PART], [T::ZERO; PART]);
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        let line = unsafe { to.line_mut(row, lanes) };
+        for (number, part) in line.chunks_mut(PART).enumerate() {
+            let count = part.len();
+            take(a, row, number * PART, &mut left[..count]);
+            take(b, row, number * PART, &mut right[..count]);
+            let operands = left[..count].iter().zip(&right[..count]);
+            part.iter_mut().zip(operands).for_each(|(to, (a, b))| *to = f(*a, *b));
+        }
+    }
+}
+
+/// # Safety
+/// The views hold the shape, and no operand overlaps the target.
+#[inline(always)]
+pub unsafe fn map2<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b: View<T>, f: impl Fn(T, T) -> T) {
+    let (rows, lanes) = flat(shape, [to, a, b]);
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let line = to.line_mut(row, lanes);
+            match (a.vector, b.vector) {
+                (true, true) => {
+                    let operands = a.line(row, lanes).iter().zip(b.line(row, lanes));
+                    line.iter_mut().zip(operands).for_each(|(to, (a, b))| *to = f(*a, *b));
+                }
+                (true, false) => {
+                    let b = b.value(row);
+                    line.iter_mut().zip(a.line(row, lanes)).for_each(|(to, a)| *to = f(*a, b));
+                }
+                (false, true) => {
+                    let a = a.value(row);
+                    line.iter_mut().zip(b.line(row, lanes)).for_each(|(to, b)| *to = f(a, *b));
+                }
+                (false, false) => line.fill(f(a.value(row), b.value(row))),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The views hold the shape, and no operand overlaps the target.
+#[inline(always)]
+pub unsafe fn map3<T: Real>(
+    shape: (usize, usize),
+    to: View<T>,
+    a: View<T>,
+    b: View<T>,
+    c: View<T>,
+    f: impl Fn(T, T, T) -> T,
+) {
+    let (rows, lanes) = flat(shape, [to, a, b, c]);
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let line = to.line_mut(row, lanes);
+            // A scalar is read as a line of one element, whose value is taken before the loop.
+            let value = |view: View<T>| view.value(row);
+            let vector = |view: View<T>| view.line(row, lanes);
+            macro_rules! lanes {
+                ($i:ident, $a:expr, $b:expr, $c:expr) => {
+                    for $i in 0..lanes {
+                        line[$i] = f($a, $b, $c);
+                    }
+                };
+            }
+            match (a.vector, b.vector, c.vector) {
+                (true, true, true) => {
+                    let (a, b, c) = (vector(a), vector(b), vector(c));
+                    lanes!(i, a[i], b[i], c[i]);
+                }
+                (true, true, false) => {
+                    let (a, b, c) = (vector(a), vector(b), value(c));
+                    lanes!(i, a[i], b[i], c);
+                }
+                (true, false, true) => {
+                    let (a, b, c) = (vector(a), value(b), vector(c));
+                    lanes!(i, a[i], b, c[i]);
+                }
+                (false, true, true) => {
+                    let (a, b, c) = (value(a), vector(b), vector(c));
+                    lanes!(i, a, b[i], c[i]);
+                }
+                (true, false, false) => {
+                    let (a, b, c) = (vector(a), value(b), value(c));
+                    lanes!(i, a[i], b, c);
+                }
+                (false, true, false) => {
+                    let (a, b, c) = (value(a), vector(b), value(c));
+                    lanes!(i, a, b[i], c);
+                }
+                (false, false, true) => {
+                    let (a, b, c) = (value(a), value(b), vector(c));
+                    lanes!(i, a, b, c[i]);
+                }
+                (false, false, false) => line.fill(f(value(a), value(b), value(c))),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The views hold the shape, and no operand overlaps the target.
+#[inline(always)]
+pub unsafe fn update<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, f: impl Fn(T, T) -> T) {
+    let (rows, lanes) = flat(shape, [to, a]);
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let line = to.line_mut(row, lanes);
+            if a.vector {
+                line.iter_mut().zip(a.line(row, lanes)).for_each(|(to, a)| *to = f(*to, *a));
+            } else {
+                let a = a.value(row);
+                line.iter_mut().for_each(|to| *to = f(*to, a));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The views hold the shape, and no operand overlaps the target.
+#[inline(always)]
+pub unsafe fn update2<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b: View<T>, f: impl Fn(T, T, T) -> T) {
+    let (rows, lanes) = flat(shape, [to, a, b]);
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let line = to.line_mut(row, lanes);
+            match (a.vector, b.vector) {
+                (true, true) => {
+                    let operands = a.line(row, lanes).iter().zip(b.line(row, lanes));
+                    line.iter_mut().zip(operands).for_each(|(to, (a, b))| *to = f(*to, *a, *b));
+                }
+                (true, false) => {
+                    let b = b.value(row);
+                    line.iter_mut().zip(a.line(row, lanes)).for_each(|(to, a)| *to = f(*to, *a, b));
+                }
+                (false, true) => {
+                    let a = a.value(row);
+                    line.iter_mut().zip(b.line(row, lanes)).for_each(|(to, b)| *to = f(*to, a, *b));
+                }
+                (false, false) => {
+                    let (a, b) = (a.value(row), b.value(row));
+                    line.iter_mut().for_each(|to| *to = f(*to, a, b));
+                }
+            }
+        }
+    }
+}
+
+/// Lane `l` goes to part `l % PARTS`, so the result does not depend on how lanes are divided into blocks.
+///
+/// # Safety
+/// The views hold the shape, `to` holds [`PARTS`] values for each row, and no operand overlaps it.
+#[inline(always)]
+pub unsafe fn fold<T: Real>(
+    (rows, lanes): (usize, usize),
+    to: View<T>,
+    a: View<T>,
+    b: View<T>,
+    f: impl Fn(T, T, T) -> T,
+) {
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let line = to.line_mut(row, PARTS);
+            let mut parts = [T::ZERO; PARTS];
+            parts.copy_from_slice(line);
+            match (a.vector, b.vector) {
+                (true, true) => {
+                    let (a, b) = (a.line(row, lanes), b.line(row, lanes));
+                    let (whole, rest) = (a.chunks_exact(PARTS), a.chunks_exact(PARTS).remainder());
+                    for (a, b) in whole.zip(b.chunks_exact(PARTS)) {
+                        for part in 0..PARTS {
+                            parts[part] = f(parts[part], a[part], b[part]);
+                        }
+                    }
+                    let last = &b[lanes - rest.len()..];
+                    for part in 0..rest.len() {
+                        parts[part] = f(parts[part], rest[part], last[part]);
+                    }
+                }
+                (true, false) | (false, true) => {
+                    let (lines, other) = if a.vector { (a, b.value(row)) } else { (b, a.value(row)) };
+                    let flip = !a.vector;
+                    for chunk in lines.line(row, lanes).chunks(PARTS) {
+                        for (part, value) in chunk.iter().enumerate() {
+                            let (a, b) = if flip { (other, *value) } else { (*value, other) };
+                            parts[part] = f(parts[part], a, b);
+                        }
+                    }
+                }
+                (false, false) => {
+                    let (a, b) = (a.value(row), b.value(row));
+                    (0..lanes).for_each(|lane| parts[lane % PARTS] = f(parts[lane % PARTS], a, b));
+                }
+            }
+            line.copy_from_slice(&parts);
+        }
+    }
+}
+
+/// # Safety
+/// The source holds all elements at these steps, and `to` the shape; they don't overlap.
+#[inline(always)]
+pub unsafe fn gather<T: Real>(to: View<T>, shape: (usize, usize), from: *const T, row: isize, lane: isize) {
+    for r in 0..shape.0 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let line = to.line_mut(r, shape.1);
+            let start = from.offset(r as isize * row);
+            line.iter_mut().enumerate().for_each(|(l, to)| *to = *start.offset(l as isize * lane));
+        }
+    }
+}

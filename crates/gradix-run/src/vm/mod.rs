@@ -1,0 +1,255 @@
+//! The portable backend: a nest as instructions over blocks of elements.
+//!
+//! [`Vm::new`] puts in numbers for the sizes and makes a plan of every leaf; [`Vm::kernel`] runs items of a kernel's
+//! work. It needs no compiler and no instruction set in particular: the loops of [`execute`] and the register tiles of
+//! [`tile`] are compiled for several, and the best one that the machine has is taken.
+//!
+//! ```text
+//! leaf ─plan→ Plan ─compile→ Code        one code for each combination of outcomes of the conditions on indices
+//!               │
+//!               └─contraction→ panels and register tiles, where the body is f(a[m, k], b[k, n])
+//! ```
+//!
+//! The numbers are the same from run to run and for any number of threads: every element is computed in an order that
+//! depends on its leaf alone.
+
+mod block;
+mod code;
+mod contract;
+mod elementary;
+mod execute;
+mod leaf;
+mod linear;
+mod loops;
+mod real;
+mod recognise;
+mod scratch;
+mod tile;
+
+pub use real::{Level, Real};
+
+use execute::{Buffer, Machine};
+use gradix::Int;
+use gradix::diagnostic::Diagnostic;
+use gradix::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Nest, Step, Work};
+use gradix::program::TensorId;
+use leaf::{Plan, plan};
+use linear::{Bounds, Translator};
+use scratch::Scratch;
+use std::ops::Range;
+
+/// A nest that is ready to run for one set of sizes.
+pub struct Vm<T> {
+    level: Level,
+    /// The elements of each buffer.
+    lengths: Vec<usize>,
+    kernels: Vec<Items<T>>,
+}
+
+/// A kernel.
+struct Items<T> {
+    low: i64,
+    high: i64,
+    step: i64,
+    count: usize,
+    variables: usize,
+    /// Its local buffers, and where in local memory each starts.
+    locals: Vec<(usize, usize)>,
+    local_elements: usize,
+    steps: Vec<Part<T>>,
+    /// Whether neighbouring items may run as one.
+    merged: bool,
+}
+
+enum Part<T> {
+    Tile { variable: usize, range: Bounds, size: i64, steps: Vec<Part<T>> },
+    Leaf(Box<Plan<T>>),
+}
+
+impl<T: Real> Vm<T> {
+    /// Translates a nest for these sizes.
+    pub fn new(nest: &Nest, sizes: &[Int]) -> Result<Self, Diagnostic> {
+        let lengths = (0..nest.kinds.len()).map(|b| nest.elements(TensorId(b as u32), sizes));
+        let lengths = lengths.collect::<Option<Vec<usize>>>().ok_or_else(too_large)?;
+        let numbers = Translator::new(sizes, 0);
+        let shape = |b: usize| nest.frame.tensors[b].extents.iter().map(|e| Ok(numbers.number(e)?.max(0))).collect();
+        let extents = (0..nest.kinds.len()).map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?;
+        let context = Sizes { nest, sizes, lengths: &lengths, extents: &extents };
+        let kernels = (0..nest.kernels.len()).map(|k| context.kernel(k)).collect::<Result<_, _>>()?;
+        Ok(Vm { level: Level::detect(), lengths, kernels })
+    }
+
+    /// The same with no better instruction set than this one.
+    pub fn limited(mut self, level: Level) -> Self {
+        self.level = self.level.min(level);
+        self
+    }
+
+    /// How many items of work a kernel has.
+    pub fn items(&self, kernel: usize) -> usize {
+        self.kernels[kernel].count
+    }
+
+    /// How many numbers the local memory of a kernel holds.
+    pub fn local_elements(&self, kernel: usize) -> usize {
+        self.kernels[kernel].local_elements
+    }
+
+    /// Runs items of a kernel. `buffers` are in the order of the nest (those of local ones are not used), and `local`
+    /// is this thread's local memory: the kernel's local buffers in order, each padded to whole cache lines.
+    ///
+    /// # Panics
+    /// If the items are not the kernel's, or an access leaves its buffer (which no nest that passes `verify` does).
+    ///
+    /// # Safety
+    /// Every buffer that is not local has as many elements as the nest says, and `local` has [`Vm::local_elements`]
+    /// that no other thread uses. While this runs nothing else touches the buffers but this function, in other threads,
+    /// for other items of the same kernel; and the nest is right in that items don't write what others read or write.
+    #[allow(unsafe_code, reason = "buffers are shared by threads that write different parts of them")]
+    pub unsafe fn kernel(&self, kernel: usize, buffers: &[*mut T], local: *mut T, items: Range<usize>) {
+        let plan = &self.kernels[kernel];
+        assert!(items.end <= plan.count && buffers.len() == self.lengths.len(), "items and buffers of the nest");
+        let given = buffers.iter().zip(&self.lengths);
+        let mut all: Vec<Buffer<T>> =
+            given.map(|(pointer, length)| Buffer { pointer: *pointer, length: *length }).collect();
+        for (buffer, start) in &plan.locals {
+            // SAFETY: local memory has room for all local buffers.
+            all[*buffer].pointer = unsafe { local.add(*start) };
+        }
+        let mut machine = Machine {
+            level: self.level,
+            buffers: all,
+            point: vec![0; plan.variables],
+            scalars: Scratch::new(),
+            row_values: Scratch::new(),
+            blocks: Scratch::new(),
+            accumulator: Scratch::new(),
+            panels: [Scratch::new(), Scratch::new()],
+            in_place: false,
+            rows: 1,
+            lanes: 1,
+            lane: 0,
+            pitch: 1,
+        };
+        plan.run(&mut machine, items);
+    }
+}
+
+impl<T: Real> Items<T> {
+    fn run(&self, machine: &mut Machine<T>, items: Range<usize>) {
+        let groups = if self.merged { items.clone().step_by(items.len().max(1)) } else { items.clone().step_by(1) };
+        for item in groups {
+            let last = if self.merged { items.end - 1 } else { item };
+            machine.point[FIRST] = self.low + item as i64 * self.step;
+            machine.point[LAST] = (self.low + (last as i64 + 1) * self.step - 1).min(self.high);
+            machine.point[ITEM] = item as i64;
+            run_parts(&self.steps, machine);
+        }
+    }
+}
+
+fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
+    for part in parts {
+        match part {
+            Part::Tile { variable, range, size, steps } => {
+                let (low, high) = range.at(&machine.point);
+                let mut value = low;
+                while value <= high {
+                    machine.point[*variable] = value;
+                    run_parts(steps, machine);
+                    value += size;
+                }
+            }
+            Part::Leaf(plan) => match &plan.contraction {
+                Some(contraction) => contract::run(machine, plan, contraction),
+                None => block::run(machine, plan),
+            },
+        }
+    }
+}
+
+struct Sizes<'a> {
+    nest: &'a Nest,
+    sizes: &'a [Int],
+    lengths: &'a [usize],
+    extents: &'a [Vec<i64>],
+}
+
+impl Sizes<'_> {
+    fn kernel<T: Real>(&self, number: usize) -> Result<Items<T>, Diagnostic> {
+        let kernel = &self.nest.kernels[number];
+        let mut translator = Translator::new(self.sizes, kernel.variables.len());
+        let Work { low, high, step, .. } = &kernel.work;
+        let (low, high) = (translator.number(low)?, translator.number(high)?);
+        let step = translator.number(step)?.max(1);
+        let count = self.nest.items(kernel, self.sizes).ok_or_else(too_large)?;
+        let count_magnitude = i128::try_from(count).map_err(|_| too_large())?;
+        let magnitude = count_magnitude.checked_mul(i128::from(step)).ok_or_else(too_large)?;
+        let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
+        translator.bind(FIRST, magnitude)?;
+        translator.bind(LAST, magnitude)?;
+        translator.bind(ITEM, count_magnitude)?;
+        let mut sample = vec![0; kernel.variables.len()];
+        (sample[FIRST], sample[LAST]) = (low, if kernel.steps.len() == 1 { high } else { (low + step - 1).min(high) });
+        let steps = self.parts(&kernel.steps, &mut sample, &mut translator)?;
+        let (mut locals, mut local_elements) = (Vec::new(), 0usize);
+        for buffer in self.nest.buffers(BufferKind::Local(number)).map(|TensorId(b)| b as usize) {
+            locals.push((buffer, local_elements));
+            let padded = self.lengths[buffer].checked_next_multiple_of(T::PER_LINE);
+            local_elements = padded.and_then(|length| local_elements.checked_add(length)).ok_or_else(too_large)?;
+        }
+        let merged = is_merged(kernel, &steps);
+        Ok(Items { low, high, step, count, variables: kernel.variables.len(), locals, local_elements, steps, merged })
+    }
+
+    fn parts<T: Real>(
+        &self,
+        steps: &[Step],
+        sample: &mut Vec<i64>,
+        translator: &mut Translator<'_>,
+    ) -> Result<Vec<Part<T>>, Diagnostic> {
+        let mut parts = Vec::with_capacity(steps.len());
+        for step in steps {
+            parts.push(match step {
+                Step::Tile(tile) => {
+                    let range = translator.range(tile.variable, &tile.range)?;
+                    sample[tile.variable] = range.at(sample).0;
+                    let steps = self.parts(&tile.steps, sample, translator)?;
+                    Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps }
+                }
+                Step::Leaf(leaf) => {
+                    Part::Leaf(Box::new(plan(self.nest, leaf, self.extents, sample.clone(), translator)?))
+                }
+            });
+        }
+        Ok(parts)
+    }
+}
+
+/// Whether a kernel is one leaf on register tiles that uses its work only as the range of an output: then several
+/// items are the same as one larger item, element by element, and share its panels.
+fn is_merged<T: Real>(kernel: &Kernel, parts: &[Part<T>]) -> bool {
+    let ([Step::Leaf(leaf)], [Part::Leaf(plan)]) = (kernel.steps.as_slice(), parts) else { return false };
+    if plan.contraction.is_none() {
+        return false;
+    }
+    let is_work = |bounds: &Bounds| {
+        let is = |side: &[linear::Linear], variable: usize| matches!(side, [l] if l.constant == 0 && l.floors.is_empty() && l.terms == [(variable, 1)]);
+        is(&bounds.low, FIRST) && is(&bounds.high, LAST)
+    };
+    let elsewhere = plan.loops.iter().enumerate().any(|(position, l)| {
+        let uses = [FIRST, LAST, ITEM].iter().any(|v| l.range.uses(*v));
+        uses && !(position < leaf.outputs && is_work(&l.range))
+    });
+    let linears = plan.accesses.iter().map(|a| &a.place).chain(&plan.graph.indices);
+    let conditions = plan.guards.iter().chain(&plan.graph.conditions).map(|c| &c.linear);
+    !elsewhere && !linears.chain(conditions).any(|l| [FIRST, LAST, ITEM].iter().any(|v| l.uses(*v)))
+}
+
+fn too_large() -> Diagnostic {
+    failed("the sizes are past all memory")
+}
+
+fn failed(message: &str) -> Diagnostic {
+    Diagnostic::error("run", message)
+}

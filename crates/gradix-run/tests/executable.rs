@@ -1,0 +1,211 @@
+//! Programs made ready to run: every backend against the oracle, threads, sizes, memory, and what is told.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use gradix::program::{ParamKind, Program};
+use gradix::resolve::Places;
+use gradix::sizes::{Known, bind, choose};
+use gradix::{Int, Resolved};
+use gradix_run::native::{Cache, Settings};
+use gradix_run::{Array, Backend, Dtype, Executable, Gradient, gradient, interp, random};
+
+/// A cache that only the tests use, and that is there for the next time.
+fn settings() -> Settings {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+    Settings { cache: Some(Cache { folder, limit: 256 << 20 }), ..Settings::from_environment() }
+}
+
+fn resolve(text: &str) -> Resolved {
+    gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap()
+}
+
+fn program(text: &str) -> Program {
+    resolve(text).program
+}
+
+fn executable(program: &Program, sizes: &[Int], dtype: Dtype, backend: Backend, threads: usize) -> Executable {
+    let mut executable = Executable::with_settings(program, sizes, dtype, backend, Some(threads), &settings());
+    assert_eq!((executable.backend(), executable.take_notes()), (backend, vec![]));
+    executable
+}
+
+fn sizes(program: &Program, given: &[(&str, i64)]) -> Vec<Int> {
+    let given = given.iter().map(|(name, size)| (name.to_string(), Int::from(*size))).collect();
+    bind(program, &Known { given, shapes: Vec::new() }, &Places::default()).unwrap()
+}
+
+fn inputs(program: &Program, sizes: &[Int]) -> HashMap<String, Array> {
+    let array = |id| random::array(4, &program[id].name, gradient::shape(program, sizes, id).unwrap()).unwrap();
+    program.inputs().map(|id| (program[id].name.clone(), array(id))).collect()
+}
+
+/// Values agree if they are near in relation to the largest of their array, or the same where they are not finite.
+fn agree(name: &str, results: &[(String, Array)], expected: &[(String, Array)], tolerance: f64) {
+    assert_eq!(results.len(), expected.len(), "{name}");
+    for ((result, array), (known, wanted)) in results.iter().zip(expected) {
+        assert_eq!((result, &array.shape), (known, &wanted.shape), "{name}");
+        let finite = wanted.data.iter().filter(|value| value.is_finite());
+        let scale = finite.fold(1.0, |largest: f64, value| largest.max(value.abs()));
+        for (position, (a, b)) in array.data.iter().zip(&wanted.data).enumerate() {
+            let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * scale;
+            assert!(same, "{name}: {result} is {a} and should be {b} at {position}");
+        }
+    }
+}
+
+/// Runs compiled code, on one thread and on three, against the oracle.
+fn compare(name: &str, program: &Program, sizes: &[Int]) {
+    let inputs = inputs(program, sizes);
+    let expected = interp(program, sizes, &inputs, Dtype::F64).unwrap().results;
+    let alone = executable(program, sizes, Dtype::F64, Backend::Native, 1).evaluate(sizes, &inputs).unwrap();
+    agree(name, &alone, &expected, 1e-11);
+    let shared = executable(program, sizes, Dtype::F64, Backend::Native, 3).evaluate(sizes, &inputs).unwrap();
+    for ((result, a), (_, b)) in alone.iter().zip(&shared) {
+        let bits = |array: &Array| array.data.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert!(bits(a) == bits(b), "{name}: {result} depends on the number of threads");
+    }
+}
+
+#[test]
+fn compiled_examples_agree_with_the_oracle() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "gx")).collect();
+    paths.sort();
+    assert!(paths.len() > 40);
+    for path in paths {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let Resolved { program, places } = resolve(&std::fs::read_to_string(&path).unwrap());
+        let sizes = choose(&program, &Known::default(), &places).unwrap();
+        compare(&name, &program, &sizes);
+        let gradient = Gradient::new(&program, None, None).unwrap();
+        let own = gradient.sizes(&program, &sizes).unwrap();
+        compare(&format!("gradient of {name}"), &gradient.derivative, &own);
+    }
+}
+
+const PRODUCT: &str = "input a[N, K], b[K, M]\nc[i, j] = sum[k] a[i, k] * b[k, j]\ns[i] = sum[j] exp(c[i, j])";
+
+#[test]
+fn one_executable_runs_at_all_sizes() {
+    let program = program(PRODUCT);
+    for backend in [Backend::Vm, Backend::Native] {
+        let estimate = sizes(&program, &[("N", 64), ("M", 64), ("K", 64)]);
+        let mut executable = executable(&program, &estimate, Dtype::F64, backend, 2);
+        for (n, m, k) in [(1, 1, 1), (70, 33, 5), (3, 100, 130), (0, 4, 4), (4, 0, 4), (4, 4, 0), (70, 33, 5)] {
+            let sizes = sizes(&program, &[("N", n), ("M", m), ("K", k)]);
+            let inputs = inputs(&program, &sizes);
+            let expected = interp(&program, &sizes, &inputs, Dtype::F64).unwrap().results;
+            for _ in 0..2 {
+                agree("product", &executable.evaluate(&sizes, &inputs).unwrap(), &expected, 1e-12);
+            }
+        }
+        assert_eq!(executable.take_notes(), []);
+    }
+}
+
+#[test]
+fn single_precision_is_near_the_oracle() {
+    let program = program(PRODUCT);
+    let sizes = sizes(&program, &[("N", 20), ("M", 30), ("K", 40)]);
+    let inputs = inputs(&program, &sizes);
+    let expected = interp(&program, &sizes, &inputs, Dtype::F32).unwrap().results;
+    for backend in [Backend::Interp, Backend::Vm, Backend::Native] {
+        let results = executable(&program, &sizes, Dtype::F32, backend, 2).evaluate(&sizes, &inputs).unwrap();
+        agree("product", &results, &expected, 1e-5);
+        assert!(results.iter().all(|(_, array)| array.data.iter().all(|value| f64::from(*value as f32) == *value)));
+    }
+}
+
+#[test]
+fn raw_slices_of_both_types_are_run_on() {
+    let program = program("input x[N], t\ny[i] = t * x[i]\ns = sum[i] x[i]");
+    let sizes = [3.into()];
+    for backend in [Backend::Interp, Backend::Vm, Backend::Native] {
+        let (mut y, mut s) = ([0.0f32; 3], [0.0f32]);
+        let mut single = executable(&program, &sizes, Dtype::F32, backend, 1);
+        single.run(&sizes, &[&[1.0, 2.0, 4.0], &[0.5]], &mut [&mut y, &mut s]).unwrap();
+        assert_eq!((y, s), ([0.5, 1.0, 2.0], [7.0]));
+        let (mut y, mut s) = ([0.0f64; 3], [0.0f64]);
+        let mut double = executable(&program, &sizes, Dtype::F64, backend, 1);
+        double.run(&sizes, &[&[1.0, 2.0, 4.0], &[0.5]], &mut [&mut y, &mut s]).unwrap();
+        assert_eq!((y, s), ([0.5, 1.0, 2.0], [7.0]));
+    }
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_refused() {
+    let program = program("input x[N]\ny[i] = 2 * x[i]");
+    let sizes = [3.into()];
+    for backend in [Backend::Interp, Backend::Vm, Backend::Native] {
+        let mut executable = executable(&program, &sizes, Dtype::F64, backend, 1);
+        let (mut three, mut two) = ([0.0; 3], [0.0; 2]);
+        let mut refused = |inputs: &[&[f64]], outputs: &mut [&mut [f64]]| {
+            executable.run(&sizes, inputs, outputs).unwrap_err().message
+        };
+        assert_eq!(refused(&[&[0.0; 2]], &mut [&mut three]), "the arrays do not fit the sizes");
+        assert_eq!(refused(&[&[0.0; 3]], &mut [&mut two]), "the arrays do not fit the sizes");
+        assert_eq!(refused(&[], &mut [&mut three]), "the arrays do not fit the sizes");
+        assert_eq!(refused(&[&[0.0; 3]], &mut []), "the arrays do not fit the sizes");
+        let other = executable.run::<f32>(&sizes, &[&[0.0; 3]], &mut [&mut [0.0; 3]]).unwrap_err().message;
+        assert!(other.contains("another type of numbers"), "{other}");
+        let absent = executable.evaluate(&sizes, &HashMap::new()).unwrap_err().message;
+        assert_eq!(absent, "the input 'x' is not given");
+    }
+}
+
+#[test]
+fn arrays_past_all_memory_are_refused() {
+    let program = program("param N\ny[i in 0..N] = i");
+    for backend in [Backend::Vm, Backend::Native] {
+        let mut executable = executable(&program, &[10.into()], Dtype::F64, backend, 1);
+        for size in [i64::MAX, 1 << 58, 1 << 46] {
+            let refused = executable.evaluate(&[size.into()], &HashMap::new()).unwrap_err().message;
+            assert!(refused.contains("memory") || refused.contains("elements in all"), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn memory_is_kept_from_run_to_run() {
+    let program = program(PRODUCT);
+    let small = sizes(&program, &[("N", 10), ("M", 10), ("K", 10)]);
+    let large = sizes(&program, &[("N", 200), ("M", 200), ("K", 10)]);
+    let mut executable = executable(&program, &large, Dtype::F64, Backend::Native, 1);
+    assert_eq!(executable.peak_bytes(), Some(0));
+    let mut held = Vec::new();
+    for sizes in [&large, &small, &large] {
+        executable.evaluate(sizes, &inputs(&program, sizes)).unwrap();
+        held.push(executable.peak_bytes().unwrap());
+    }
+    assert!(held[0] > 0 && held.iter().all(|bytes| *bytes == held[0]), "{held:?}");
+}
+
+#[test]
+fn without_a_compiler_the_vm_computes() {
+    let program = program("input x[N]\ny[i] = 2 * x[i]");
+    let none = Settings { compiler: None, search: None, ..settings() };
+    let named = Settings { compiler: Some("/nonexistent".into()), ..settings() };
+    let sizes = [2.into()];
+    let told = |backend, settings: &Settings| {
+        let mut executable = Executable::with_settings(&program, &sizes, Dtype::F64, backend, None, settings);
+        let mut y = [0.0; 2];
+        executable.run(&sizes, &[&[1.0, 2.0]], &mut [&mut y]).unwrap();
+        assert_eq!((y, executable.backend()), ([2.0, 4.0], Backend::Vm));
+        executable.take_notes().into_iter().map(|note| note.message).collect::<Vec<_>>()
+    };
+    assert_eq!(told(Backend::Auto, &none), Vec::<String>::new());
+    assert_eq!(told(Backend::Native, &none), ["there is no C compiler (cc, gcc or clang); vm computes"]);
+    let missing = ["the C compiler '/nonexistent' that $CC names was not found; vm computes"];
+    assert_eq!(
+        (told(Backend::Auto, &named), told(Backend::Native, &named)),
+        (missing.map(String::from).to_vec(), missing.map(String::from).to_vec())
+    );
+}
+
+#[test]
+fn sizes_of_the_examples_are_free() {
+    // The tests above rely on programs that are not specialised to one set of sizes.
+    assert!(program(PRODUCT).params.iter().all(|param| param.kind == ParamKind::Free));
+}

@@ -1,0 +1,7 @@
+//! The virtual machine against the oracle and against plain loops.
+
+mod machine;
+mod nests;
+mod programs;
+mod random;
+mod support;

@@ -1,0 +1,618 @@
+//! Nests made by hand, one for every kind of leaf, against plain loops.
+
+use crate::machine::{run, run_at};
+use gradix::Int;
+use gradix::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
+use gradix::program::{
+    Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Param, ParamId, ParamKind, Program, Range, ReduceOp,
+    Tensor, TensorId, TensorKind, UnaryOp,
+};
+use gradix_run::vm::{Level, Vm};
+use std::collections::HashMap;
+
+/// A nest with one kernel and one size, `N`.
+struct Builder {
+    nest: Nest,
+    inputs: HashMap<String, Vec<f64>>,
+    size: i64,
+}
+
+impl Builder {
+    fn new(size: i64, work: Work) -> Self {
+        let params = vec![Param { name: "N".into(), kind: ParamKind::Free }];
+        let frame = Program { params, ..Program::default() };
+        let variables = ["first", "last", "item"].map(String::from).to_vec();
+        let kernel = Kernel { name: "k".into(), doc: Vec::new(), variables, work, steps: Vec::new() };
+        let nest = Nest { frame, kinds: Vec::new(), kernels: vec![kernel] };
+        Builder { nest, inputs: HashMap::new(), size }
+    }
+
+    fn buffer(&mut self, name: &str, kind: BufferKind, extents: &[Affine]) -> TensorId {
+        self.nest.kinds.push(kind);
+        let (extents, rank) = (extents.to_vec(), extents.len());
+        self.nest.frame.add_tensor(Tensor { name: name.into(), kind: TensorKind::Defined, extents, rank })
+    }
+
+    /// An input of constant extents; its elements have no pattern.
+    fn input(&mut self, name: &str, extents: &[i64]) -> (TensorId, Vec<f64>) {
+        let count: i64 = extents.iter().product();
+        let salt = name.bytes().map(f64::from).sum::<f64>();
+        let data: Vec<f64> = (0..count).map(|i| (12.9898 * (i + 1) as f64 + salt).sin()).collect();
+        self.inputs.insert(name.into(), data.clone());
+        let extents: Vec<Affine> = extents.iter().map(|e| Affine::constant(*e)).collect();
+        (self.buffer(name, BufferKind::Input, &extents), data)
+    }
+
+    fn output(&mut self, extents: &[i64]) -> TensorId {
+        let extents: Vec<Affine> = extents.iter().map(|e| Affine::constant(*e)).collect();
+        self.buffer("y", BufferKind::Output, &extents)
+    }
+
+    fn variable(&mut self) -> usize {
+        let variables = &mut self.nest.kernels[0].variables;
+        variables.push(format!("v{}", variables.len()));
+        variables.len() - 1
+    }
+
+    fn read(&mut self, tensor: TensorId, subscripts: &[Affine]) -> ExprId {
+        self.nest.frame.exprs.access(tensor, subscripts.to_vec())
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        self.nest.frame.exprs.add(Expr::Binary(op, a, b))
+    }
+
+    fn leaf(&mut self, leaf: Leaf) {
+        self.nest.kernels[0].steps.push(Step::Leaf(leaf));
+    }
+
+    fn run(&self) -> Vec<f64> {
+        let sizes = [Int::from(self.size)];
+        gradix::nest::verify(&self.nest).unwrap();
+        let exact = run::<f64>(&self.nest, &sizes, &self.inputs, 1).remove("y").unwrap();
+        for level in [Level::Baseline, Level::Avx2] {
+            close(&run_at::<f64>(&self.nest, &sizes, &self.inputs, 1, level).remove("y").unwrap(), &exact);
+        }
+        let single = run::<f32>(&self.nest, &sizes, &self.inputs, 1).remove("y").unwrap();
+        for (a, b) in exact.iter().zip(&single) {
+            let close = (a - f64::from(*b)).abs() <= 1e-4 * (1.0 + a.abs()) || a == &f64::from(*b);
+            assert!(close || (a.is_nan() && b.is_nan()), "{a} in f64, {b} in f32");
+        }
+        exact
+    }
+}
+
+fn index(variable: usize) -> Affine {
+    Affine::index(variable)
+}
+
+fn number(value: i64) -> Affine {
+    Affine::constant(value)
+}
+
+/// From `low` to `high`, both included.
+fn range(low: Affine, high: Affine) -> Range {
+    Range { low: vec![low], high: vec![high] }
+}
+
+fn count(extent: i64) -> Range {
+    range(number(0), number(extent - 1))
+}
+
+fn loops(list: &[(usize, Range)]) -> Vec<Loop> {
+    list.iter().map(|(variable, range)| Loop { variable: *variable, range: range.clone() }).collect()
+}
+
+fn lanes(position: usize) -> Shape {
+    Shape { lanes: Some(position), vectors: 1, ..Shape::default() }
+}
+
+fn plain(target: TensorId, subscripts: &[Affine], loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
+    let (subscripts, outputs) = (subscripts.to_vec(), loops.len());
+    Leaf { target, subscripts, loops, outputs, reduction: None, accumulate: false, guards: Vec::new(), body, shape }
+}
+
+fn close(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    let scale = expected.iter().filter(|e| e.is_finite()).fold(1.0, |scale, e| f64::max(scale, e.abs()));
+    for (position, (a, b)) in found.iter().zip(expected).enumerate() {
+        let fine = a == b || (a - b).abs() <= 1e-13 * scale || (a.is_nan() && b.is_nan());
+        assert!(fine, "at {position}: {a}, expected {b}");
+    }
+}
+
+#[test]
+fn lanes_with_all_kinds_of_strides() {
+    // y[i, j] = a[i, j] + 2*b[j, i] + a[i, 40 - j] * b[2*j % …] with lanes over j, i, or none.
+    for shape in [Shape::default(), lanes(0), lanes(1)] {
+        let mut nest = Builder::new(1, Work::single());
+        let (a, a_data) = nest.input("a", &[7, 41]);
+        let (b, b_data) = nest.input("b", &[82, 7]);
+        let y = nest.output(&[7, 41]);
+        let (i, j) = (nest.variable(), nest.variable());
+        let first = nest.read(a, &[index(i), index(j)]);
+        let second = nest.read(b, &[index(j), index(i)]);
+        let back = nest.read(a, &[index(i), number(40) - index(j)]);
+        let apart = nest.read(b, &[index(j).scale(&Int::from(2)), index(i)]);
+        let product = nest.binary(BinaryOp::Mul, back, apart);
+        let two = nest.nest.frame.exprs.constant(2.0);
+        let second = nest.binary(BinaryOp::Mul, two, second);
+        let sum = nest.binary(BinaryOp::Add, first, second);
+        let body = nest.binary(BinaryOp::Sub, sum, product);
+        let around = loops(&[(i, count(7)), (j, count(41))]);
+        nest.leaf(plain(y, &[index(i), index(j)], around, body, shape));
+        let mut expected = Vec::new();
+        for i in 0..7 {
+            for j in 0..41 {
+                let product = a_data[i * 41 + 40 - j] * b_data[2 * j * 7 + i];
+                expected.push(a_data[i * 41 + j] + 2.0 * b_data[j * 7 + i] - product);
+            }
+        }
+        close(&nest.run(), &expected);
+    }
+}
+
+#[test]
+fn results_may_lie_apart_or_backwards() {
+    // y[2*i] = x[i]^3 - i and y[2*N - 1 - 2*i] = …
+    for shape in [Shape::default(), lanes(0)] {
+        let mut nest = Builder::new(1, Work::single());
+        let (x, data) = nest.input("x", &[1500]);
+        let y = nest.output(&[3000]);
+        let i = nest.variable();
+        let value = nest.read(x, &[index(i)]);
+        let three = nest.nest.frame.exprs.constant(3.0);
+        let cube = nest.binary(BinaryOp::Pow, value, three);
+        let own = nest.nest.frame.exprs.add(Expr::Index(index(i)));
+        let body = nest.binary(BinaryOp::Sub, cube, own);
+        let twice = index(i).scale(&Int::from(2));
+        nest.leaf(plain(y, std::slice::from_ref(&twice), loops(&[(i, count(1500))]), body, shape.clone()));
+        nest.leaf(plain(y, &[number(2999) - twice], loops(&[(i, count(1500))]), value, shape));
+        let mut expected = vec![0.0; 3000];
+        for i in 0..1500 {
+            expected[2 * i] = data[i] * data[i] * data[i] - i as f64;
+            expected[2999 - 2 * i] = data[i];
+        }
+        close(&nest.run(), &expected);
+    }
+}
+
+#[test]
+fn floors_in_lanes_are_evaluated_lane_by_lane() {
+    // y[i] = x[i // 3] + i % 4
+    for shape in [Shape::default(), lanes(0)] {
+        let mut nest = Builder::new(1, Work::single());
+        let (x, data) = nest.input("x", &[100]);
+        let y = nest.output(&[300]);
+        let i = nest.variable();
+        let value = nest.read(x, &[index(i).floor_div(&Int::from(3))]);
+        let rest = nest.nest.frame.exprs.add(Expr::Index(index(i).remainder(&Int::from(4))));
+        let body = nest.binary(BinaryOp::Add, value, rest);
+        nest.leaf(plain(y, &[index(i)], loops(&[(i, count(300))]), body, shape));
+        close(&nest.run(), &(0..300).map(|i| data[i / 3] + (i % 4) as f64).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn reductions_with_lanes_over_outputs_over_the_reduction_and_without() {
+    let combine = |op: ReduceOp, a: f64, b: f64| op.combine().apply(a, b);
+    for op in [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min] {
+        for accumulate in [false, true] {
+            for shape in [Shape::default(), lanes(0), lanes(1)] {
+                // y[i] ⊕= exp(a[i, k]) over k in 0..37
+                let mut nest = Builder::new(1, Work::single());
+                let (a, data) = nest.input("a", &[11, 37]);
+                let y = nest.output(&[11]);
+                let (i, k, j) = (nest.variable(), nest.variable(), nest.variable());
+                let half = nest.nest.frame.exprs.constant(0.5);
+                nest.leaf(plain(y, &[index(j)], loops(&[(j, count(11))]), half, Shape::default()));
+                let value = nest.read(a, &[index(i), index(k)]);
+                let body = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Exp, value));
+                let around = loops(&[(i, count(11)), (k, count(37))]);
+                let leaf = plain(y, &[index(i)], around, body, shape);
+                nest.leaf(Leaf { outputs: 1, reduction: Some(op), accumulate, ..leaf });
+                let start = if accumulate { 0.5 } else { op.neutral() };
+                let row = |i: usize| data[i * 37..][..37].iter().fold(start, |total, v| combine(op, total, v.exp()));
+                close(&nest.run(), &(0..11).map(row).collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+/// `y[i, j] = ⊕[k] f(a[i, k], b[k, j])` for many shapes: full and partial tiles, one and several blocks of terms.
+#[test]
+fn contractions_of_all_shapes() {
+    type Make = fn(&mut Builder, ExprId, ExprId) -> ExprId;
+    type Value = fn(f64, f64) -> f64;
+    let rules: [(ReduceOp, Make, Value); 6] = [
+        (ReduceOp::Sum, |n, a, b| n.binary(BinaryOp::Mul, a, b), |a, b| a * b),
+        (ReduceOp::Sum, |n, a, b| squared(n, BinaryOp::Sub, a, b), |a, b| (a - b) * (a - b)),
+        (ReduceOp::Sum, |n, a, b| squared(n, BinaryOp::Add, a, b), |a, b| (a + b) * (a + b)),
+        (ReduceOp::Sum, distance, |a, b| (a - b).abs()),
+        (ReduceOp::Max, |n, a, b| n.binary(BinaryOp::Add, a, b), |a, b| a + b),
+        (ReduceOp::Min, |n, a, b| n.binary(BinaryOp::Sub, b, a), |a, b| b - a),
+    ];
+    for (m, n, k) in
+        [(1, 1, 1), (2, 70, 5), (3, 100, 3), (8, 24, 7), (9, 25, 300), (40, 33, 16), (30, 3, 20), (17, 800, 2)]
+    {
+        for (op, make, value) in rules {
+            for (transposed, accumulate) in [(false, false), (true, false), (false, true)] {
+                let mut nest = Builder::new(1, Work::single());
+                let (a, a_data) = nest.input("a", &[m, k]);
+                let (b, b_data) = if transposed { nest.input("b", &[n, k]) } else { nest.input("b", &[k, n]) };
+                let y = nest.output(&[m, n]);
+                let (i, j, l) = (nest.variable(), nest.variable(), nest.variable());
+                let (p, q) = (nest.variable(), nest.variable());
+                let start = nest.nest.frame.exprs.constant(0.25);
+                let all = loops(&[(p, count(m)), (q, count(n))]);
+                nest.leaf(plain(y, &[index(p), index(q)], all, start, Shape::default()));
+                let left = nest.read(a, &[index(i), index(l)]);
+                let place = if transposed { [index(j), index(l)] } else { [index(l), index(j)] };
+                let right = nest.read(b, &place);
+                let body = make(&mut nest, left, right);
+                let around = loops(&[(i, count(m)), (j, count(n)), (l, count(k))]);
+                let shape = Shape { rows: Some((0, 8)), ..lanes(1) };
+                let leaf = plain(y, &[index(i), index(j)], around, body, shape);
+                nest.leaf(Leaf { outputs: 2, reduction: Some(op), accumulate, ..leaf });
+                let (m, n, k) = (m as usize, n as usize, k as usize);
+                let mut expected = Vec::new();
+                for i in 0..m {
+                    for j in 0..n {
+                        let b_at = |l: usize| if transposed { b_data[j * k + l] } else { b_data[l * n + j] };
+                        let terms = (0..k).map(|l| value(a_data[i * k + l], b_at(l)));
+                        let start = if accumulate { 0.25 } else { op.neutral() };
+                        expected.push(terms.fold(start, |total, term| op.combine().apply(total, term)));
+                    }
+                }
+                close(&nest.run(), &expected);
+            }
+        }
+    }
+}
+
+fn squared(nest: &mut Builder, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+    let inner = nest.binary(op, a, b);
+    let two = nest.nest.frame.exprs.constant(2.0);
+    nest.binary(BinaryOp::Pow, inner, two)
+}
+
+fn distance(nest: &mut Builder, a: ExprId, b: ExprId) -> ExprId {
+    let inner = nest.binary(BinaryOp::Sub, a, b);
+    nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Abs, inner))
+}
+
+#[test]
+fn operands_of_a_contraction_may_be_computed() {
+    // y[i, j] = sum[k] -exp(a[i, k]) * w[k] * b[k, j] / (2 + b[j, k])
+    let mut nest = Builder::new(1, Work::single());
+    let (a, a_data) = nest.input("a", &[13, 300]);
+    let (b, b_data) = nest.input("b", &[300, 300]);
+    let (w, w_data) = nest.input("w", &[300]);
+    let y = nest.output(&[13, 300]);
+    let (i, j, k) = (nest.variable(), nest.variable(), nest.variable());
+    let left = nest.read(a, &[index(i), index(k)]);
+    let left = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Exp, left));
+    let left = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Neg, left));
+    let weight = nest.read(w, &[index(k)]);
+    let right = nest.read(b, &[index(k), index(j)]);
+    let below = nest.read(b, &[index(j), index(k)]);
+    let two = nest.nest.frame.exprs.constant(2.0);
+    let below = nest.binary(BinaryOp::Add, two, below);
+    let right = nest.binary(BinaryOp::Div, right, below);
+    let left = nest.binary(BinaryOp::Mul, left, weight);
+    let body = nest.binary(BinaryOp::Mul, left, right);
+    let around = loops(&[(i, count(13)), (j, count(300)), (k, count(300))]);
+    let leaf = plain(y, &[index(i), index(j)], around, body, Shape { rows: Some((0, 8)), ..lanes(1) });
+    nest.leaf(Leaf { outputs: 2, reduction: Some(ReduceOp::Sum), ..leaf });
+    let mut expected = Vec::new();
+    for i in 0..13 {
+        for j in 0..300 {
+            let term =
+                |k: usize| -a_data[i * 300 + k].exp() * w_data[k] * b_data[k * 300 + j] / (2.0 + b_data[j * 300 + k]);
+            expected.push((0..300).map(term).sum());
+        }
+    }
+    close(&nest.run(), &expected);
+}
+
+#[test]
+fn a_convolution_with_guards_and_an_output_that_shifts_its_range() {
+    // y[o, i, j] = sum[c, p, q] x[c, i + p - 1, j + q] * w[o, c, p, q] where i + p is odd or p is 0, inside x
+    let mut nest = Builder::new(1, Work::single());
+    let (x, x_data) = nest.input("x", &[3, 9, 30]);
+    let (w, w_data) = nest.input("w", &[10, 3, 3, 3]);
+    let y = nest.output(&[10, 9, 28]);
+    let v: Vec<usize> = (0..6).map(|_| nest.variable()).collect();
+    let (o, i, j, c, p, q) = (v[0], v[1], v[2], v[3], v[4], v[5]);
+    let left = nest.read(x, &[index(c), index(i) + index(p).shift(-1), index(j) + index(q)]);
+    let right = nest.read(w, &[index(o), index(c), index(p), index(q)]);
+    let body = nest.binary(BinaryOp::Mul, left, right);
+    let rows = Range { low: vec![number(0), number(1) - index(i)], high: vec![number(2), number(9) - index(i)] };
+    let around = loops(&[(o, count(10)), (i, count(9)), (j, count(28)), (c, count(3)), (p, rows), (q, count(3))]);
+    let guard = Constraint::zero((index(i) + index(p).scale(&Int::from(2)) + index(c)).remainder(&Int::from(2)));
+    let leaf = plain(y, &[index(o), index(i), index(j)], around, body, Shape { rows: Some((0, 8)), ..lanes(2) });
+    nest.leaf(Leaf { outputs: 3, reduction: Some(ReduceOp::Sum), guards: vec![guard], ..leaf });
+    let mut expected = Vec::new();
+    for (o, i, j) in (0..10).flat_map(|o| (0..9).flat_map(move |i| (0..28).map(move |j| (o, i, j)))) {
+        let mut sum = 0.0;
+        for (c, p, q) in (0..3).flat_map(|c| (0..3).flat_map(move |p| (0..3).map(move |q| (c, p, q)))) {
+            if (1..10).contains(&(i + p)) && (i + 2 * p + c) % 2 == 0 {
+                sum += x_data[(c * 9 + i + p - 1) * 30 + j + q] * w_data[((o * 3 + c) * 3 + p) * 3 + q];
+            }
+        }
+        expected.push(sum);
+    }
+    close(&nest.run(), &expected);
+}
+
+#[test]
+fn an_untaken_side_is_not_read() {
+    // y[i, j] = (if i >= 1 and x[i - 1, j] > 0 then x[i - 1, j] else -1) + (if x[i, j] > 0 or i == 0 then 1 else 2)
+    for shape in [Shape::default(), lanes(0), lanes(1)] {
+        let mut nest = Builder::new(1, Work::single());
+        let (x, data) = nest.input("x", &[20, 30]);
+        let y = nest.output(&[20, 30]);
+        let (i, j) = (nest.variable(), nest.variable());
+        let before = nest.read(x, &[index(i).shift(-1), index(j)]);
+        let own = nest.read(x, &[index(i), index(j)]);
+        let exprs = &mut nest.nest.frame.exprs;
+        let [zero, one, two, less] = [0.0, 1.0, 2.0, -1.0].map(|value| exprs.constant(value));
+        let inside = exprs.add_condition(Cond::Index(Constraint::non_negative(index(i).shift(-1))));
+        let positive = exprs.add_condition(Cond::Compare(Comparison::Lt, zero, before));
+        let both = exprs.add_condition(Cond::And(inside, positive));
+        let first = exprs.add(Expr::Select(both, before, less));
+        let above = exprs.add_condition(Cond::Compare(Comparison::Le, own, zero));
+        let above = exprs.add_condition(Cond::Not(above));
+        let start = exprs.add_condition(Cond::Index(Constraint::zero(index(i))));
+        let either = exprs.add_condition(Cond::Or(above, start));
+        let second = exprs.add(Expr::Select(either, one, two));
+        let body = exprs.add(Expr::Binary(BinaryOp::Add, first, second));
+        let around = loops(&[(i, count(20)), (j, count(30))]);
+        nest.leaf(plain(y, &[index(i), index(j)], around, body, shape));
+        let mut expected = Vec::new();
+        for i in 0..20 {
+            for j in 0..30 {
+                let before = if i >= 1 { data[(i - 1) * 30 + j] } else { -1.0 };
+                let first = if before > 0.0 { before } else { -1.0 };
+                expected.push(first + if data[i * 30 + j] > 0.0 || i == 0 { 1.0 } else { 2.0 });
+            }
+        }
+        close(&nest.run(), &expected);
+    }
+}
+
+#[test]
+fn conditions_that_change_within_a_reduction() {
+    // y[j] = sum[k] if k >= 3 then x[k - 3, j] * exp(z[j]) else z[j]
+    for shape in [Shape::default(), lanes(0)] {
+        let mut nest = Builder::new(1, Work::single());
+        let (x, x_data) = nest.input("x", &[5, 50]);
+        let (z, z_data) = nest.input("z", &[50]);
+        let y = nest.output(&[50]);
+        let (j, k) = (nest.variable(), nest.variable());
+        let before = nest.read(x, &[index(k).shift(-3), index(j)]);
+        let own = nest.read(z, &[index(j)]);
+        let growth = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Exp, own));
+        let product = nest.binary(BinaryOp::Mul, before, growth);
+        let exprs = &mut nest.nest.frame.exprs;
+        let inside = exprs.add_condition(Cond::Index(Constraint::non_negative(index(k).shift(-3))));
+        let body = exprs.add(Expr::Select(inside, product, own));
+        let leaf = plain(y, &[index(j)], loops(&[(j, count(50)), (k, count(8))]), body, shape);
+        nest.leaf(Leaf { outputs: 1, reduction: Some(ReduceOp::Sum), ..leaf });
+        let term = |k: usize, j: usize| if k >= 3 { x_data[(k - 3) * 50 + j] * z_data[j].exp() } else { z_data[j] };
+        close(&nest.run(), &(0..50).map(|j| (0..8).map(|k| term(k, j)).sum()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn guards_leave_points_alone_and_empty_ranges_do_nothing() {
+    for shape in [Shape::default(), lanes(1)] {
+        let mut nest = Builder::new(1, Work::single());
+        let y = nest.output(&[6, 10]);
+        let (p, q, i, j) = (nest.variable(), nest.variable(), nest.variable(), nest.variable());
+        let [one, two] = [1.0, 2.0].map(|value| nest.nest.frame.exprs.constant(value));
+        nest.leaf(plain(y, &[index(p), index(q)], loops(&[(p, count(6)), (q, count(10))]), one, Shape::default()));
+        let around = loops(&[(i, count(6)), (j, count(10))]);
+        let odd = Constraint::zero(index(i).shift(1).remainder(&Int::from(2)));
+        let leaf = plain(y, &[index(i), index(j)], around, two, shape.clone());
+        nest.leaf(Leaf { guards: vec![odd], ..leaf.clone() });
+        let nothing = loops(&[(i, range(number(3), number(2))), (j, count(10))]);
+        nest.leaf(Leaf { loops: nothing, ..leaf });
+        let expected: Vec<f64> = (0..60).map(|at| if (at / 10) % 2 == 1 { 2.0 } else { 1.0 }).collect();
+        close(&nest.run(), &expected);
+    }
+}
+
+#[test]
+fn empty_reductions_give_the_neutral_value() {
+    for op in [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min] {
+        for shape in [Shape::default(), lanes(0), lanes(1), lanes(2), Shape { rows: Some((0, 4)), ..lanes(1) }] {
+            let mut nest = Builder::new(1, Work::single());
+            let (a, _) = nest.input("a", &[5, 7]);
+            let (b, _) = nest.input("b", &[7, 9]);
+            let y = nest.output(&[5, 9]);
+            let (i, j, k) = (nest.variable(), nest.variable(), nest.variable());
+            let (left, right) = (nest.read(a, &[index(i), index(k)]), nest.read(b, &[index(k), index(j)]));
+            let body = nest.binary(if op == ReduceOp::Sum { BinaryOp::Mul } else { BinaryOp::Add }, left, right);
+            let around = loops(&[(i, count(5)), (j, count(9)), (k, range(number(4), number(3)))]);
+            let leaf = plain(y, &[index(i), index(j)], around, body, shape);
+            nest.leaf(Leaf { outputs: 2, reduction: Some(op), ..leaf });
+            close(&nest.run(), &[op.neutral(); 45]);
+        }
+    }
+}
+
+#[test]
+fn items_tiles_and_local_buffers() {
+    // t[i - first, j] = x[i, j]^2 by tiles of 16 columns, then y[i] = sum[j] t[i - first, j]; by 5 rows an item
+    let n = Affine::param(ParamId(0));
+    let work = Work { low: number(0), high: n.shift(-1), step: number(5), parts: None };
+    let mut nest = Builder::new(23, work);
+    let (x, data) = nest.input("x", &[23, 50]);
+    let y = nest.buffer("y", BufferKind::Output, &[n]);
+    let pad = nest.buffer("pad", BufferKind::Local(0), &[number(3)]);
+    let t = nest.buffer("t", BufferKind::Local(0), &[number(5), number(50)]);
+    let (tile, i, j, k, l) = (nest.variable(), nest.variable(), nest.variable(), nest.variable(), nest.variable());
+    let own = nest.nest.frame.exprs.add(Expr::Index(index(ITEM)));
+    nest.leaf(plain(pad, &[number(2)], Vec::new(), own, Shape::default()));
+    let value = nest.read(x, &[index(i), index(j)]);
+    let square = nest.binary(BinaryOp::Mul, value, value);
+    let columns = Range { low: vec![index(tile)], high: vec![index(tile).shift(15), number(49)] };
+    let around = loops(&[(i, range(index(FIRST), index(LAST))), (j, columns)]);
+    let place = index(i) - index(FIRST);
+    let leaf = plain(t, &[place, index(j)], around, square, lanes(1));
+    let steps = vec![Step::Leaf(leaf)];
+    nest.nest.kernels[0].steps.push(Step::Tile(Tile { variable: tile, range: count(50), size: 16, steps }));
+    let value = nest.read(t, &[index(k) - index(FIRST), index(l)]);
+    let offset = nest.read(pad, &[number(2)]);
+    let body = nest.binary(BinaryOp::Add, value, offset);
+    let around = loops(&[(k, range(index(FIRST), index(LAST))), (l, count(50))]);
+    let leaf = plain(y, &[index(k)], around, body, lanes(1));
+    nest.leaf(Leaf { outputs: 1, reduction: Some(ReduceOp::Sum), ..leaf });
+    let row = |i: usize| data[i * 50..][..50].iter().map(|v| v * v + (i / 5) as f64).sum();
+    close(&nest.run(), &(0..23).map(row).collect::<Vec<_>>());
+    let sizes = [Int::from(23)];
+    let (one, many) =
+        (run::<f64>(&nest.nest, &sizes, &nest.inputs, 1), run::<f64>(&nest.nest, &sizes, &nest.inputs, 4));
+    assert_eq!(one["y"], many["y"]);
+}
+
+#[test]
+fn every_function_is_within_three_ulps_of_the_oracle() {
+    let special = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1e-310, 1e-20, 1e20, -1e20, 1e300, 709.5, -744.0, -800.0, 1e10];
+    let ends = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let spread = (0..400).map(|i| (i as f64 * 0.618).sin() * 10f64.powi(i % 9 - 4));
+    let data: Vec<f64> = special.into_iter().chain(ends).chain(spread).collect();
+    for (op, level) in UnaryOp::ALL.iter().flat_map(|op| LEVELS.map(|level| (op, level))) {
+        let (wide, single) = apply(level, &data, &data, |nest, a, _| nest.nest.frame.exprs.add(Expr::Unary(*op, a)));
+        for (at, x) in data.iter().enumerate() {
+            let expected = op.apply(*x);
+            assert!(ulps(wide[at], expected) <= 3.0, "{}({x}) is {expected}, not {}", op.name(), wide[at]);
+            let x = f64::from(*x as f32);
+            let expected = op.apply(x);
+            let error = ulps32(single[at], expected);
+            assert!(error <= 2.0, "{}({x}) is {expected}, not {} ({error} ulps)", op.name(), single[at]);
+        }
+    }
+}
+
+#[test]
+fn every_operation_on_two_values_is_within_three_ulps_of_the_oracle() {
+    let values =
+        [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 7.25, 1e-3, 1e5, -2.5, 0.3, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let left: Vec<f64> = values.iter().flat_map(|a| values.iter().map(move |_| *a)).collect();
+    let right: Vec<f64> = values.iter().flat_map(|_| values).collect();
+    let operations = [
+        BinaryOp::Add,
+        BinaryOp::Sub,
+        BinaryOp::Mul,
+        BinaryOp::Div,
+        BinaryOp::Pow,
+        BinaryOp::Min,
+        BinaryOp::Max,
+        BinaryOp::Atan2,
+        BinaryOp::Hypot,
+    ];
+    for (op, level) in operations.into_iter().flat_map(|op| LEVELS.map(|level| (op, level))) {
+        let (wide, single) = apply(level, &left, &right, |nest, a, b| nest.binary(op, a, b));
+        for at in 0..left.len() {
+            let (a, b) = (left[at], right[at]);
+            let expected = op.apply(a, b);
+            assert!(ulps(wide[at], expected) <= 3.0, "{a} {op:?} {b} is {expected}, not {}", wide[at]);
+            let expected = op.apply(f64::from(a as f32), f64::from(b as f32));
+            assert!(ulps32(single[at], expected) <= 2.0, "{a} {op:?} {b} is {expected}, not {}", single[at]);
+        }
+    }
+}
+
+const LEVELS: [Level; 3] = [Level::Baseline, Level::Avx2, Level::Avx512];
+
+/// A function of two inputs at every place.
+fn apply(
+    level: Level,
+    a: &[f64],
+    b: &[f64],
+    make: impl Fn(&mut Builder, ExprId, ExprId) -> ExprId,
+) -> (Vec<f64>, Vec<f32>) {
+    let mut nest = Builder::new(1, Work::single());
+    let count_of = a.len() as i64;
+    let (left, _) = nest.input("a", &[count_of]);
+    let (right, _) = nest.input("b", &[count_of]);
+    let y = nest.output(&[count_of]);
+    let i = nest.variable();
+    let (left, right) = (nest.read(left, &[index(i)]), nest.read(right, &[index(i)]));
+    let body = make(&mut nest, left, right);
+    nest.leaf(plain(y, &[index(i)], loops(&[(i, count(count_of))]), body, lanes(0)));
+    let inputs = HashMap::from([("a".to_string(), a.to_vec()), ("b".to_string(), b.to_vec())]);
+    let sizes = [Int::from(1)];
+    let wide = run_at::<f64>(&nest.nest, &sizes, &inputs, 1, level).remove("y").unwrap();
+    (wide, run_at::<f32>(&nest.nest, &sizes, &inputs, 1, level).remove("y").unwrap())
+}
+
+/// How far apart two numbers are; 0 if both are NaN.
+fn ulps(found: f64, expected: f64) -> f64 {
+    if found == expected || (found.is_nan() && expected.is_nan()) {
+        return 0.0;
+    }
+    let unit = (expected.abs().to_bits() + 1).max(1);
+    let unit = f64::from_bits(unit) - expected.abs();
+    (found - expected).abs() / unit
+}
+
+/// The error of an f32 in units of its last place.
+fn ulps32(found: f32, expected: f64) -> f64 {
+    let rounded = expected as f32;
+    if found == rounded || (found.is_nan() && rounded.is_nan()) {
+        return 0.0;
+    }
+    let unit = f32::from_bits(rounded.abs().to_bits() + 1) - rounded.abs();
+    (f64::from(found) - expected).abs() / f64::from(unit)
+}
+
+#[test]
+fn sizes_past_all_memory_are_refused() {
+    let n = Affine::param(ParamId(0));
+    let mut nest = Builder::new(1, Work::single());
+    let y = nest.buffer("y", BufferKind::Output, &[n.clone(), n.clone()]);
+    let (i, j) = (nest.variable(), nest.variable());
+    let one = nest.nest.frame.exprs.constant(1.0);
+    let all = loops(&[(i, Range::extent(n.clone())), (j, Range::extent(n))]);
+    nest.leaf(plain(y, &[index(i), index(j)], all, one, lanes(1)));
+    assert!(Vm::<f64>::new(&nest.nest, &[Int::from(100)]).is_ok());
+    assert!(Vm::<f64>::new(&nest.nest, &[Int::from(1i64 << 31)]).is_err());
+    assert!(Vm::<f64>::new(&nest.nest, &[Int::from(1i64 << 62)]).is_err());
+}
+
+#[test]
+fn lanes_are_split_where_conditions_and_guards_change() {
+    // y[i] = sum[j, 2*j <= 60 + i] if 3*j >= 2*i then x[j] * i else if i == j + 9 then 7 else x[49 - j]
+    // Lanes are left to the machine: over i where its results lie side by side, else over j.
+    for apart in [1, 2] {
+        let mut nest = Builder::new(1, Work::single());
+        let (x, data) = nest.input("x", &[50]);
+        let y = nest.output(&[45 * apart]);
+        let (i, j) = (nest.variable(), nest.variable());
+        let (own, other) = (nest.read(x, &[index(j)]), nest.read(x, &[number(49) - index(j)]));
+        let times = |factor: i64, variable: usize| index(variable).scale(&Int::from(factor));
+        let exprs = &mut nest.nest.frame.exprs;
+        let value = exprs.add(Expr::Index(index(i)));
+        let product = exprs.add(Expr::Binary(BinaryOp::Mul, own, value));
+        let seven = exprs.constant(7.0);
+        let nine = exprs.add_condition(Cond::Index(Constraint::zero(index(i) - index(j).shift(9))));
+        let rest = exprs.add(Expr::Select(nine, seven, other));
+        let above = exprs.add_condition(Cond::Index(Constraint::non_negative(times(3, j) - times(2, i))));
+        let body = exprs.add(Expr::Select(above, product, rest));
+        let around = loops(&[(i, count(45)), (j, count(50))]);
+        let guard = Constraint::non_negative(index(i).shift(60) - times(2, j));
+        let leaf = plain(y, &[times(apart, i)], around, body, Shape::default());
+        nest.leaf(Leaf { outputs: 1, reduction: Some(ReduceOp::Sum), guards: vec![guard], ..leaf });
+        let term = |i: usize, j: usize| match () {
+            () if 3 * j >= 2 * i => data[j] * i as f64,
+            () if i == j + 9 => 7.0,
+            () => data[49 - j],
+        };
+        let sum = |i: usize| (0..50).filter(|j| 2 * j <= 60 + i).map(|j| term(i, j)).sum();
+        let found: Vec<f64> = nest.run().into_iter().step_by(apart as usize).collect();
+        close(&found, &(0..45).map(sum).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,95 @@
+//! Whole programs, their values and their gradients, against the oracle.
+
+use crate::machine::{run, sizes_of};
+use crate::random::generate::generate;
+use gradix::program::Program;
+use gradix::sizes::{Known, bind, choose};
+use gradix::{Int, Resolved};
+use gradix_run::vm::Real;
+use gradix_run::{Array, Dtype, Gradient, gradient, interp, random};
+use std::collections::HashMap;
+use std::path::Path;
+
+#[test]
+fn examples_agree_with_the_oracle() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut programs: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "gx")).collect();
+    programs.sort();
+    assert!(programs.len() > 40);
+    for path in programs {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let resolved = gradix::syntax::parse(&text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
+        let gradient = Gradient::new(&resolved.program, None, None).unwrap();
+        for sizes in [smallest(&resolved), larger(&resolved)] {
+            compare(&name, &resolved.program, &sizes);
+            let own = gradient.sizes(&resolved.program, &sizes).unwrap();
+            compare(&format!("gradient of {name}"), &gradient.derivative, &own);
+        }
+    }
+}
+
+/// Programs that refuse to be resolved or that have no small sizes are no concern of this test.
+#[test]
+fn random_programs_agree_with_the_oracle() {
+    let mut compared = 0;
+    for seed in 1..=150 {
+        let text = generate(seed);
+        let Ok(resolved) = gradix::syntax::parse(&text).and_then(|ast| gradix::resolve(&ast, &[])) else { continue };
+        let Ok(sizes) = choose(&resolved.program, &Known::default(), &resolved.places) else { continue };
+        compare(&format!("{text}\nseed {seed}"), &resolved.program, &sizes);
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared}");
+}
+
+fn smallest(Resolved { program, places }: &Resolved) -> Vec<Int> {
+    choose(program, &Known::default(), places).unwrap()
+}
+
+/// Twice as large, where that is allowed and little work.
+fn larger(resolved: &Resolved) -> Vec<Int> {
+    let Resolved { program, places } = resolved;
+    let smallest = smallest(resolved);
+    let free = program.params.iter().zip(&smallest).filter(|(p, _)| p.kind == gradix::program::ParamKind::Free);
+    let given = free.map(|(param, size)| (param.name.clone(), size * Int::from(2))).collect();
+    bind(program, &Known { given, shapes: Vec::new() }, places).unwrap_or(smallest)
+}
+
+fn compare(name: &str, program: &Program, sizes: &[Int]) {
+    let array = |id| random::array(0, &program[id].name, gradient::shape(program, sizes, id).unwrap()).unwrap();
+    let inputs: HashMap<String, Array> = program.inputs().map(|id| (program[id].name.clone(), array(id))).collect();
+    let expected = interp(program, sizes, &inputs, Dtype::F64).unwrap().results;
+    let nest = gradix::lower(program, sizes).unwrap();
+    let own = sizes_of(&nest, sizes);
+    let data = inputs.into_iter().map(|(name, array)| (name, array.data)).collect();
+    let exact = run::<f64>(&nest, &own, &data, 1);
+    check(name, &nest, &expected, &exact, 1e-12);
+    let shared = run::<f64>(&nest, &own, &data, 3);
+    for (tensor, _) in &expected {
+        let same = exact[tensor].iter().zip(&shared[tensor]).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "{name}: {tensor} depends on the number of threads");
+    }
+    check(name, &nest, &expected, &run::<f32>(&nest, &own, &data, 1), 1e-4);
+}
+
+fn check<T: Real>(
+    name: &str,
+    nest: &gradix::nest::Nest,
+    expected: &[(String, Array)],
+    found: &HashMap<String, Vec<T>>,
+    tolerance: f64,
+) {
+    for (tensor, wanted) in expected {
+        let values = &found[tensor];
+        assert_eq!(values.len(), wanted.data.len(), "{name}: {tensor}");
+        let scale = wanted.data.iter().filter(|v| v.is_finite()).fold(1.0, |scale, v| f64::max(scale, v.abs()));
+        for (position, (a, b)) in values.iter().zip(&wanted.data).enumerate() {
+            let a = a.wide();
+            let fine = a == *b || (a - b).abs() <= tolerance * scale || (a.is_nan() && b.is_nan());
+            let shown = gradix::nest::print(nest);
+            assert!(fine, "{name}: {tensor} is {a} at {position} and should be {b}\n{shown}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Random programs.
+
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../random/affine.rs"]
+pub mod affine;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../random/generate.rs"]
+pub mod generate;

@@ -1,0 +1,136 @@
+//! How much work one evaluation of an expression is.
+
+use super::work::Work;
+use crate::program::expr::Exprs;
+use crate::program::{BinaryOp, Cond, CondId, Constraint, Expr, ExprId, UnaryOp};
+use std::collections::HashMap;
+
+/// An expression made ready for counting: its nodes in order, each with its operands by their places.
+pub struct Body {
+    nodes: Vec<(Work, Vec<usize>, Option<Choice>)>,
+    /// Whether a condition chooses what is evaluated.
+    pub chooses: bool,
+    /// The work of everything, all branches included.
+    pub all: Work,
+}
+
+/// `if test then a else b`, by the places of the branches.
+struct Choice(Test, usize, usize);
+
+/// A condition, with what it compares by their places.
+enum Test {
+    Index(Constraint),
+    Compare(usize, usize),
+    Not(Box<Test>),
+    And(Box<Test>, Box<Test>),
+    Or(Box<Test>, Box<Test>),
+}
+
+impl Body {
+    /// Makes an expression ready.
+    pub fn of(exprs: &Exprs, root: ExprId) -> Self {
+        let order = exprs.postorder(root);
+        let places: HashMap<ExprId, usize> = order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+        let node = |id: &ExprId| match exprs[*id] {
+            Expr::Select(c, a, b) => {
+                (Work::default(), Vec::new(), Some(Choice(Test::of(exprs, c, &places), places[&a], places[&b])))
+            }
+            _ => (price(exprs, *id), exprs.operands(*id).iter().map(|o| places[o]).collect(), None),
+        };
+        let nodes: Vec<_> = order.iter().map(node).collect();
+        let all = nodes.iter().fold(Work::default(), |sum, (price, ..)| sum + *price);
+        Body { chooses: nodes.iter().any(|(_, _, choice)| choice.is_some()), nodes, all }
+    }
+
+    /// The work of one evaluation; branches that nothing decides count both.
+    pub fn at(&self, outcome: &dyn Fn(&Constraint) -> bool) -> Work {
+        if !self.chooses {
+            return self.all;
+        }
+        let mut needed = vec![false; self.nodes.len()];
+        needed[self.nodes.len() - 1] = true;
+        let mut total = Work::default();
+        // Operands stand before their users.
+        for (place, (price, operands, choice)) in self.nodes.iter().enumerate().rev() {
+            if !needed[place] {
+                continue;
+            }
+            total = total + *price;
+            operands.iter().for_each(|&operand| needed[operand] = true);
+            if let Some(Choice(test, a, b)) = choice {
+                let taken = test.outcome(outcome, &mut needed, &mut total);
+                needed[*a] |= taken != Some(false);
+                needed[*b] |= taken != Some(true);
+            }
+        }
+        total
+    }
+}
+
+impl Test {
+    fn of(exprs: &Exprs, id: CondId, places: &HashMap<ExprId, usize>) -> Self {
+        let part = |id: CondId| Box::new(Test::of(exprs, id, places));
+        match &exprs[id] {
+            Cond::Index(constraint) => Test::Index(constraint.clone()),
+            Cond::Compare(_, a, b) => Test::Compare(places[a], places[b]),
+            Cond::Not(a) => Test::Not(part(*a)),
+            Cond::And(a, b) => Test::And(part(*a), part(*b)),
+            Cond::Or(a, b) => Test::Or(part(*a), part(*b)),
+        }
+    }
+
+    /// The outcome, if indices decide it; what is compared is needed.
+    fn outcome(&self, index: &dyn Fn(&Constraint) -> bool, needed: &mut [bool], total: &mut Work) -> Option<bool> {
+        let mut part = |test: &Test| test.outcome(index, needed, total);
+        match self {
+            Test::Index(constraint) => Some(index(constraint)),
+            Test::Not(a) => part(a).map(|holds| !holds),
+            Test::And(a, b) => match part(a) {
+                Some(false) => Some(false),
+                Some(true) => part(b),
+                None => part(b).filter(|holds| !holds),
+            },
+            Test::Or(a, b) => match part(a) {
+                Some(true) => Some(true),
+                Some(false) => part(b),
+                None => part(b).filter(|holds| *holds),
+            },
+            Test::Compare(a, b) => {
+                (needed[*a], needed[*b]) = (true, true);
+                *total = *total + Work { operations: 1.0, weight: 1.0 };
+                None
+            }
+        }
+    }
+}
+
+/// The work of everything in an expression, all branches included.
+pub fn price_of(exprs: &Exprs, root: ExprId) -> Work {
+    exprs.postorder(root).iter().fold(Work::default(), |sum, id| sum + price(exprs, *id))
+}
+
+/// The work of one node alone.
+fn price(exprs: &Exprs, id: ExprId) -> Work {
+    let weight = match &exprs[id] {
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => return Work::default(),
+        Expr::Unary(op, _) => unary_weight(*op),
+        Expr::Binary(op, _, exponent) => match op {
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max => 1.0,
+            BinaryOp::Div => 4.0,
+            BinaryOp::Pow if exprs.as_constant(*exponent).is_some_and(|n| n.fract() == 0.0 && n.abs() <= 4.0) => 2.0,
+            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot => 20.0,
+        },
+    };
+    Work { operations: 1.0, weight }
+}
+
+fn unary_weight(op: UnaryOp) -> f64 {
+    use UnaryOp as U;
+    match op {
+        U::Neg | U::Abs | U::Sign | U::Relu | U::Floor | U::Ceil | U::Round => 1.0,
+        U::Sqrt => 4.0,
+        U::Exp | U::Expm1 | U::Log | U::Log1p | U::Log2 | U::Log10 | U::Cbrt | U::Sin | U::Cos | U::Tan => 10.0,
+        U::Asin | U::Acos | U::Atan | U::Sinh | U::Cosh | U::Tanh | U::Asinh | U::Acosh | U::Atanh => 10.0,
+        U::Erf | U::Erfc | U::Sigmoid | U::Softplus | U::Lgamma | U::Digamma | U::Trigamma => 10.0,
+    }
+}

@@ -1,0 +1,234 @@
+//! Pointwise parts that are computed more often than they have values.
+//!
+//! In `sum[d] exp(-s[i, j]) * (x[i, d] - z[j, d])` the function is evaluated for every `d`; `E[i, j] = exp(-s[i, j])` is
+//! evaluated once. The same holds for a few of the factors of a product, for what depends on indices only by
+//! way of `i + k`, and for a part that several definitions have in common. What `max` and `min` choose from and what
+//! conditions compare is left alone.
+
+use super::body::price_of;
+use super::canon::{Canon, Chain, Key, chain};
+use super::choose::Provider;
+use super::part::part;
+use super::rewrite::{Ids, Rewrite};
+use crate::build::{self, Product};
+use crate::guard;
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp};
+use crate::settle::is_trivial;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What is less costly than this is computed again by each definition that needs it.
+const COMMON: f64 = 4.0;
+
+/// Products of more factors than this are looked at in pairs.
+const MAX_FACTORS: usize = 6;
+
+/// Where a node is evaluated, of all points at which the body is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reached {
+    /// Where these constraints hold (everywhere, if there are none).
+    Where(Vec<Constraint>),
+    /// Where values say so, or in several cases.
+    Sometimes,
+}
+
+/// Where each node of a body is evaluated.
+pub fn reached(exprs: &Exprs, body: ExprId) -> BTreeMap<ExprId, Reached> {
+    let mut found: BTreeMap<ExprId, Reached> = BTreeMap::from([(body, Reached::Where(Vec::new()))]);
+    let mut order = exprs.postorder(body);
+    order.sort();
+    for id in order.into_iter().rev() {
+        let own = found[&id].clone();
+        let mut see = |id: ExprId, new: Reached| {
+            let known = found.entry(id).or_insert(new.clone());
+            let everywhere = Reached::Where(Vec::new());
+            *known = match (known == &new, *known == everywhere || new == everywhere) {
+                (true, _) => new,
+                (false, true) => everywhere,
+                (false, false) => Reached::Sometimes,
+            };
+        };
+        match exprs[id] {
+            Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => {}
+            Expr::Unary(_, a) => see(a, own),
+            Expr::Binary(_, a, b) => {
+                see(a, own.clone());
+                see(b, own);
+            }
+            Expr::Select(c, a, b) => {
+                let simple = matches!(exprs[c], Cond::Compare(..));
+                for value in exprs.compared(c) {
+                    see(value, if simple { own.clone() } else { Reached::Sometimes });
+                }
+                see(a, branch(exprs, &own, c, true));
+                see(b, branch(exprs, &own, c, false));
+            }
+        }
+    }
+    found
+}
+
+fn branch(exprs: &Exprs, own: &Reached, condition: CondId, outcome: bool) -> Reached {
+    let Reached::Where(known) = own else { return Reached::Sometimes };
+    let more = match (outcome, &exprs[condition]) {
+        (true, _) => guard::conjunction(exprs, condition),
+        (false, Cond::Index(constraint)) => Some(constraint.negated()).filter(|rows| rows.len() == 1),
+        (false, _) => None,
+    };
+    more.map_or(Reached::Sometimes, |more| Reached::Where(guard::join(known, &more)))
+}
+
+/// The ways to compute a part of the body apart.
+pub fn hoists(
+    program: &mut Program,
+    site: &Definition,
+    ids: &mut Ids,
+    context: &[Constraint],
+    common: &HashSet<ExprId>,
+) -> Vec<Rewrite> {
+    if matches!(site.reduction, Some(ReduceOp::Max | ReduceOp::Min)) {
+        return Vec::new();
+    }
+    let mut reached = reached(&program.exprs, site.body);
+    let compared = compared(&program.exprs, site.body);
+    reached.retain(|id, _| !compared.contains(id));
+    let count = site.indices.len();
+    let mut found = Vec::new();
+    for (&node, place) in &reached {
+        let Reached::Where(guard) = place else { continue };
+        let whole = node == site.body && site.reduction.is_none();
+        let price = price_of(&program.exprs, node);
+        let repeated = has_fewer_points(&program.exprs, node, count) || common.contains(&node);
+        if !whole && price.operations > 0.0 && repeated {
+            found.extend(hoist(program, site, node, node, None, guard, ids, context));
+        }
+        if chain(&program.exprs, node) == Some(Chain::Product) {
+            for (group, rest) in groups(program, site, node) {
+                found.extend(hoist(program, site, node, group, Some(rest), guard, ids, context));
+            }
+        }
+    }
+    found
+}
+
+/// Everything that a condition compares. It has to stay as it is, to the last bit: a derivative of `max` asks which terms
+/// equal the largest.
+fn compared(exprs: &Exprs, body: ExprId) -> HashSet<ExprId> {
+    let conditions = exprs.postorder(body).into_iter().filter_map(|id| match exprs[id] {
+        Expr::Select(c, ..) => Some(c),
+        _ => None,
+    });
+    let values = conditions.flat_map(|c| exprs.compared(c));
+    values.flat_map(|value| exprs.postorder(value)).collect()
+}
+
+/// Whether an expression depends on fewer combinations of indices than there are indices.
+fn has_fewer_points(exprs: &Exprs, node: ExprId, count: usize) -> bool {
+    let mut forms: Vec<Affine> = Vec::new();
+    exprs.visit_affines(node, &mut |affine| {
+        let indices = affine.terms().iter().filter(|(atom, _)| !matches!(atom, Atom::Param(_)));
+        let form = indices.fold(Affine::default(), |sum, (atom, c)| sum.add_scaled(c, &Affine::atom(atom.clone())));
+        if !form.terms().is_empty() && !forms.contains(&form) {
+            forms.push(form);
+        }
+    });
+    forms.len() < count || exprs.used_indices(node, count).contains(&false)
+}
+
+/// The costly parts that occur in several of the definitions, or are one of them.
+pub fn common(program: &Program, canon: &mut Canon, existing: &HashMap<Key, Provider>) -> Vec<HashSet<ExprId>> {
+    let mut seen: HashMap<Key, usize> = HashMap::new();
+    let mut nodes: Vec<Vec<(ExprId, Key)>> = Vec::new();
+    for site in &program.definitions {
+        let costly = |id: &ExprId| price_of(&program.exprs, *id).weight >= COMMON;
+        let own = program.exprs.postorder(site.body).into_iter().filter(costly);
+        let keyed = own.map(|id| (id, canon.form(&program.exprs, &pointwise(site, id)).key));
+        let keyed: Vec<(ExprId, Key)> = keyed.collect();
+        keyed.iter().for_each(|(_, key)| *seen.entry(key.clone()).or_default() += 1);
+        nodes.push(keyed);
+    }
+    let is_common = |key: &Key| seen[key] > 1 || existing.contains_key(key);
+    let each = |keyed: Vec<(ExprId, Key)>| keyed.into_iter().filter(|(_, key)| is_common(key)).map(|(id, _)| id);
+    nodes.into_iter().map(|keyed| each(keyed).collect()).collect()
+}
+
+/// A node as a definition over all indices around it.
+fn pointwise(site: &Definition, node: ExprId) -> Definition {
+    let assumptions = site.assumptions.iter().chain(&site.conditions).cloned().collect();
+    let (rank, reduction, conditions) = (site.indices.len(), None, Vec::new());
+    Definition { rank, reduction, conditions, assumptions, body: node, ..site.clone() }
+}
+
+/// Some of the factors of a product and the others, where the former use fewer indices.
+fn groups(program: &mut Program, site: &Definition, node: ExprId) -> Vec<(ExprId, ExprId)> {
+    let count = site.indices.len();
+    let exprs = &mut program.exprs;
+    let product = Product::of(exprs, node);
+    let uses: Vec<(ExprId, bool, Vec<bool>)> =
+        product.parts().map(|(id, divides)| (id, divides, exprs.used_indices(id, count))).collect();
+    if uses.len() < 3 || uses.len() > 16 {
+        return Vec::new();
+    }
+    let all = union(uses.iter().map(|(_, _, used)| used), count);
+    let mut sets: Vec<Vec<bool>> = Vec::new();
+    for bits in 1u32..1 << uses.len() {
+        if uses.len() > MAX_FACTORS && bits.count_ones() != 2 || bits.count_ones() < 2 {
+            continue;
+        }
+        let chosen = uses.iter().enumerate().filter(|(n, _)| bits >> n & 1 == 1).map(|(_, (_, _, used))| used);
+        let set = union(chosen, count);
+        if set != all && !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    let mut found = Vec::new();
+    for set in sets {
+        let fits = |id: ExprId, divides: bool| {
+            let own = uses.iter().find(|(other, d, _)| *other == id && *d == divides);
+            own.is_some_and(|(_, _, used)| used.iter().zip(&set).all(|(used, allowed)| !used || *allowed))
+        };
+        let (group, rest) = product.clone().split(fits);
+        if group.parts().all(|(_, divides)| divides) {
+            continue;
+        }
+        found.push((group.build(exprs), rest.build(exprs)));
+    }
+    found
+}
+
+fn union<'a>(sets: impl Iterator<Item = &'a Vec<bool>>, count: usize) -> Vec<bool> {
+    sets.fold(vec![false; count], |all, set| all.iter().zip(set).map(|(a, b)| *a || *b).collect())
+}
+
+/// The site with `node` replaced by an access to `value`, times the rest.
+#[allow(clippy::too_many_arguments, reason = "one node, what stands for it, and where")]
+fn hoist(
+    program: &mut Program,
+    site: &Definition,
+    node: ExprId,
+    value: ExprId,
+    rest: Option<ExprId>,
+    guard: &[Constraint],
+    ids: &mut Ids,
+    context: &[Constraint],
+) -> Option<Rewrite> {
+    let reads = |id: &ExprId| matches!(program.exprs[*id], Expr::Access(..));
+    if is_trivial(&program.exprs, value) || !program.exprs.postorder(value).iter().any(reads) {
+        return None;
+    }
+    let mut part = part(program, site, &[], value, guard, context)?;
+    part.definition.tensor = ids.next();
+    let access = program.exprs.access(part.definition.tensor, part.subscripts.clone());
+    let new = match rest {
+        Some(rest) => build::multiply(&mut program.exprs, rest, access),
+        None => access,
+    };
+    let mut rewriter = Rewriter::with(HashMap::from([(node, new)]));
+    let body = rewriter.rewrite(&mut program.exprs, site.body, &mut Copy);
+    let main = Definition { body, ..site.clone() };
+    Some(Rewrite { parts: vec![part], main, risks: Vec::new() })
+}
+
+struct Copy;
+
+impl Rules for Copy {}

@@ -1,0 +1,241 @@
+//! The same values with fewer operations: algebra that is applied before anything is scheduled.
+//!
+//! ```text
+//! sum[j] p[i,j] * (x[i,d] - z[j,d])        x[i,d] * sum[j] p[i,j] - sum[j] p[i,j] * z[j,d]       split
+//! sum[j,k] T[i,j,k] * B[j,r] * C[k,r]      sum[j] B[j,r] * sum[k] T[i,j,k] * C[k,r]              eliminate
+//! sum[j,k] e[i - k, j]                     sum[k] S[i - k]  with  S[p] = sum[j] e[p, j]          eliminate
+//! sum[d] exp(-s[i,j]) * z[j,d]             sum[d] E[i,j] * z[j,d]  with  E[i,j] = exp(-s[i,j])   hoist
+//! f = … sum[k] a[i,k]^2 …, g = … sum[l] a[j,l]^2 …    one definition, read by both               share
+//! ```
+//!
+//! Every rule proposes ways to write a definition by way of [parts](part), which are definitions of their own. A way is
+//! taken if it lowers the number of operations at the assumed sizes ([`work`]); a part that several definitions
+//! can use counts once. So the number of operations never rises, as far as the sizes are near those assumed.
+//!
+//! **What may differ.** Values agree up to rounding wherever every term of every sum is finite and no partial sum or
+//! product overflows. A product with a sum is multiplied out, so that its error is relative to the size of
+//! its terms (`|p| * (|x| + |z|)`), as in a matrix product; squares, and products of sums that read the same
+//! tensor, are left alone. A factor that can be infinite or NaN for finite values stands beside a sum only
+//! if that sum is never empty. Where an input is infinite or NaN, `inf - inf` and `0 * inf` may appear or vanish.
+
+mod body;
+pub mod canon;
+mod choose;
+mod eliminate;
+mod hoist;
+mod number;
+mod part;
+mod rewrite;
+mod share;
+mod split;
+pub mod work;
+
+use crate::diagnostic::Diagnostic;
+use crate::program::expr::Rewriter;
+use crate::program::{Affine, Constraint, Definition, ExprId, Program, ReduceOp, TensorId, TensorKind, names};
+use crate::simplify;
+use canon::{Canon, Key};
+use choose::{Choices, Provider, Way};
+use rewrite::{Ids, Rewrite};
+use share::{Known, Replace};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use work::{Work, elements, work};
+
+/// More sweeps than any program is known to need.
+const MAX_SWEEPS: usize = 24;
+
+/// The weight of one more value that is summed up, which its reader may do on the way.
+const SUMMED: f64 = 1.0;
+
+/// The weight of one more value that is kept.
+const KEPT: f64 = 3.0;
+
+/// The program with fewer operations. `estimate` has an assumed value for every param.
+///
+/// ```
+/// let ast = gradix::syntax::parse("input A[N, N], B[N, N], x[N]\ny[i] = sum[j, k] A[i, j] * B[j, k] * x[k]").unwrap();
+/// let program = gradix::resolve(&ast, &[]).unwrap().program;
+/// let cheap = gradix::economise(&program, &[512.0]).unwrap();
+/// let text = gradix::print::print(&cheap).unwrap();
+/// assert!(text.contains("y[i] = sum[j] A[i, j] * sum[k] B[j, k] * x[k]"), "{text}");
+/// ```
+pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
+    let named = program.params.iter().map(|param| param.name.clone());
+    let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
+    let mut best = settled(program.clone())?;
+    for _ in 0..MAX_SWEEPS {
+        let Some(next) = sweep(&best, &assumed).and_then(|next| settled(next).ok()) else { break };
+        let (before, after) = (total(&best, &assumed), total(&next, &assumed));
+        if after.operations > before.operations || after.weight >= before.weight {
+            break;
+        }
+        best = next;
+    }
+    Ok(best)
+}
+
+/// Simplified, and equal definitions computed once.
+fn settled(mut program: Program) -> Result<Program, Diagnostic> {
+    let mut taken = names::taken(&program);
+    simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
+    for _ in 0..MAX_SWEEPS {
+        let context = program.size_context();
+        if !share::share(&mut program, &context) {
+            break;
+        }
+        simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
+    }
+    Ok(program)
+}
+
+/// The work of a whole program.
+fn total(program: &Program, assumed: &HashMap<String, f64>) -> Work {
+    let sizes = work::sizes(program, assumed);
+    let each = program.definitions.iter().map(|definition| work(&program.exprs, definition, &sizes));
+    each.fold(Work::default(), std::ops::Add::add)
+}
+
+/// Takes the ways that save most, one for each definition; `None` if there is none.
+fn sweep(program: &Program, assumed: &HashMap<String, f64>) -> Option<Program> {
+    let mut program = program.clone();
+    let context = program.size_context();
+    let sizes = work::sizes(&program, assumed);
+    let mut canon = Canon::default();
+    let existing = learn(&program, &mut canon);
+    let common = hoist::common(&program, &mut canon, &existing);
+    let ways = ways(&mut program, &mut canon, &common, &sizes, &context);
+    let room = room(&program, &sizes);
+    let mut choices = Choices { program, context, sizes, existing, ways, room, valid: HashMap::new() };
+    let chosen = choices.choose();
+    if chosen.is_empty() {
+        return None;
+    }
+    let Choices { program, ways, context, .. } = choices;
+    Some(apply(program, ways, chosen, &context))
+}
+
+fn learn(program: &Program, canon: &mut Canon) -> HashMap<Key, Provider> {
+    let mut existing = HashMap::new();
+    for (place, definition) in program.definitions.iter().enumerate() {
+        let form = canon.learn(&program.exprs, definition);
+        let open = share::unmasked(&program.exprs, definition).map(|open| (canon.form(&program.exprs, &open), open));
+        let known = Known::new(definition, &form);
+        existing.entry(form.key).or_insert(Provider { known, place, masked: false });
+        if let Some((form, open)) = open {
+            let known = Known::new(&open, &form);
+            existing.entry(form.key).or_insert(Provider { known, place, masked: true });
+        }
+    }
+    existing
+}
+
+/// The elements of all inputs and results.
+fn room(program: &Program, sizes: &[f64]) -> f64 {
+    let results = program.definitions.iter().filter(|d| program.outputs.contains(&d.tensor));
+    let results: f64 = results.map(|d| elements(d, sizes)).sum();
+    let extent = |affine: &Affine| {
+        let range = crate::program::Range::extent(affine.clone());
+        let index = crate::program::Index { name: String::new(), range };
+        let single = Definition {
+            tensor: TensorId(0),
+            indices: vec![index],
+            rank: 1,
+            reduction: None,
+            conditions: Vec::new(),
+            assumptions: Vec::new(),
+            body: ExprId(0),
+        };
+        elements(&single, sizes)
+    };
+    let inputs = program.inputs().map(|id| program[id].extents.iter().map(extent).product::<f64>());
+    results + inputs.sum::<f64>()
+}
+
+/// Every way that the rules propose.
+fn ways(
+    program: &mut Program,
+    canon: &mut Canon,
+    common: &[HashSet<ExprId>],
+    sizes: &[f64],
+    context: &[Constraint],
+) -> Vec<Way> {
+    let lazy = share::lazy(program);
+    let mut ids = Ids::default();
+    let mut ways = Vec::new();
+    for (place, common) in common.iter().enumerate() {
+        let site = program.definitions[place].clone();
+        if lazy.contains(&site.tensor) {
+            continue;
+        }
+        let mut rewrites = eliminate::eliminations(program, &site, &mut ids, context);
+        rewrites.extend(split::splits(program, &site, &mut ids, sizes, context));
+        rewrites.extend(hoist::hoists(program, &site, &mut ids, context, common));
+        let before = work(&program.exprs, &site, sizes);
+        for rewrite in rewrites {
+            let exprs = &program.exprs;
+            let forms = rewrite.parts.iter().map(|part| canon.learn(exprs, &part.definition)).collect();
+            let cost = |definition: &Definition| {
+                let store = if definition.reduction.is_some() { SUMMED } else { KEPT };
+                let kept = Work { operations: 0.0, weight: store * elements(definition, sizes) };
+                work(exprs, definition, sizes) + kept
+            };
+            let costs = rewrite.parts.iter().map(|part| cost(&part.definition)).collect();
+            let saved = before - work(exprs, &rewrite.main, sizes);
+            if saved.weight > 0.0 {
+                ways.push(Way { place, rewrite, forms, costs, before, saved });
+            }
+        }
+    }
+    ways
+}
+
+/// Writes the definitions in the ways chosen, by place. A part that is there already is read again.
+fn apply(mut program: Program, ways: Vec<Way>, chosen: BTreeMap<usize, usize>, context: &[Constraint]) -> Program {
+    let mut canon = Canon::default();
+    let mut known: HashMap<Key, Known> = HashMap::new();
+    for (place, definition) in std::mem::take(&mut program.definitions).into_iter().enumerate() {
+        let mut definition = definition;
+        if let Some(way) = chosen.get(&place) {
+            let Rewrite { parts, main, .. } = ways[*way].rewrite.clone();
+            let mut replaced: HashMap<TensorId, (Vec<Affine>, TensorId)> = HashMap::new();
+            for part in parts {
+                let mut new = part.definition;
+                let placeholder = new.tensor;
+                new.body = Rewriter::default().rewrite(&mut program.exprs, new.body, &mut Replace(&replaced));
+                let form = canon.form(&program.exprs, &new);
+                let own = Known::new(&new, &form);
+                let outputs = new.outputs();
+                if let Some(first) = known.get(&form.key).filter(|first| first.covers(&own, context)) {
+                    replaced.insert(placeholder, (first.subscripts(&form, &outputs), first.tensor));
+                    continue;
+                }
+                let name = part_name(&program, definition.tensor, new.reduction);
+                new.tensor = program.add_nested(name, new.rank);
+                replaced.insert(placeholder, (outputs, new.tensor));
+                canon.learn(&program.exprs, &new);
+                known.insert(form.key.clone(), Known { tensor: new.tensor, ..own });
+                program.definitions.push(new);
+            }
+            definition = main;
+            definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut Replace(&replaced));
+        }
+        let form = canon.learn(&program.exprs, &definition);
+        known.entry(form.key.clone()).or_insert_with(|| Known::new(&definition, &form));
+        if let Some(open) = share::unmasked(&program.exprs, &definition) {
+            let form = canon.form(&program.exprs, &open);
+            known.entry(form.key.clone()).or_insert_with(|| Known::new(&open, &form));
+        }
+        program.definitions.push(definition);
+    }
+    program
+}
+
+/// A part is called after the definition that it is made for.
+fn part_name(program: &Program, owner: TensorId, reduction: Option<ReduceOp>) -> String {
+    let name = &program[owner].name;
+    match (reduction, program[owner].kind) {
+        (_, TensorKind::Nested) => name.clone(),
+        (Some(op), _) => format!("{name}_{}", op.name()),
+        (None, _) => format!("{name}_part"),
+    }
+}

@@ -1,0 +1,217 @@
+//! A part of a definition as a definition of its own, over as few points as it depends on.
+//!
+//! Of `sum[j, k] e[i - k, j]` the part `sum[j] e[i - k, j]` depends on `i` and `k`, but only by way of `i - k`: it is
+//! `S[p] = sum[j] e[p, j]`, read at `S[i - k]`. In general the part is written in *directions*, the distinct
+//! combinations of outer indices that occur in it, if these are fewer than the indices themselves.
+
+use crate::nested;
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{Affine, Atom, Constraint, Definition, ExprId, Index, Program, Range, ReduceOp, TensorId};
+use crate::system;
+use gradix_int::Int;
+
+/// A definition, and where its reader reads it.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What is computed. Its tensor is not yet known to the program.
+    pub definition: Definition,
+    /// The element that stands for it, in the indices of the reader.
+    pub subscripts: Vec<Affine>,
+}
+
+/// `sum[inner] body`, or just `body` if there are no `inner` indices, wherever the body of `site` is evaluated and
+/// `guard` holds. `None` if it can't be computed apart.
+pub fn part(
+    program: &mut Program,
+    site: &Definition,
+    inner: &[usize],
+    body: ExprId,
+    guard: &[Constraint],
+    context: &[Constraint],
+) -> Option<Part> {
+    let count = site.indices.len();
+    let outer: Vec<usize> = (0..count).filter(|i| !inner.contains(i)).collect();
+    let uses_inner = |affine: &Affine| inner.iter().any(|&i| affine.uses_index(i));
+    let bounds = |i: usize| site.indices[i].range.low.iter().chain(&site.indices[i].range.high);
+    if outer.iter().any(|&i| bounds(i).any(uses_inner)) {
+        return None;
+    }
+    let mut map = vec![Affine::default(); count];
+    outer.iter().chain(inner).enumerate().for_each(|(new, &old)| map[old] = Affine::index(new));
+    let moved = |i: &usize| {
+        let Index { name, range } = &site.indices[*i];
+        Index { name: name.clone(), range: range.map(|b| b.with_indices(&map)) }
+    };
+    let (conditions, outside): (Vec<_>, Vec<_>) = site.conditions.iter().partition(|c| uses_inner(&c.affine));
+    let assumptions = site.assumptions.iter().chain(outside).chain(guard);
+    let full = Definition {
+        tensor: site.tensor,
+        indices: outer.iter().chain(inner).map(moved).collect(),
+        rank: outer.len(),
+        reduction: (!inner.is_empty()).then_some(ReduceOp::Sum),
+        conditions: conditions.iter().map(|c| c.with_indices(&map)).collect(),
+        assumptions: assumptions.map(|c| c.with_indices(&map)).collect(),
+        body: nested::remap(&mut program.exprs, body, &map),
+    };
+    let used = nested::used_outputs(program, &full);
+    let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
+    let definition = narrowed(program, &full, &kept, context)?;
+    let bare: Vec<Affine> = kept.iter().map(|&new| Affine::index(outer[new])).collect();
+    match directions(program, &definition) {
+        Some(directions) if directions.len() < kept.len() => along(program, &definition, &directions, &bare, context),
+        _ => Some(Part { definition, subscripts: bare }),
+    }
+}
+
+/// The same over the outputs at `kept`, which are all that it uses.
+fn narrowed(program: &mut Program, full: &Definition, kept: &[usize], context: &[Constraint]) -> Option<Definition> {
+    let alone = |affine: &Affine| {
+        let mut fine = true;
+        affine.visit_indices(&mut |i| fine &= kept.contains(&i));
+        fine
+    };
+    let ranges = kept.iter().map(|&i| &full.indices[i].range);
+    let closed = ranges.flat_map(|r| r.low.iter().chain(&r.high)).all(alone);
+    // Where the others have no say, that they have a value at all does not matter.
+    let free = closed && full.assumptions.iter().all(|c| alone(&c.affine));
+    let full = match free {
+        true => {
+            let unbounded = |(i, index): (usize, &Index)| match i < full.rank && !kept.contains(&i) {
+                true => Index { name: index.name.clone(), range: Range::extent(Affine::constant(1)) },
+                false => index.clone(),
+            };
+            Definition { indices: full.indices.iter().enumerate().map(unbounded).collect(), ..full.clone() }
+        }
+        false => full.clone(),
+    };
+    let mut definition = nested::narrowed(program, &full, kept, context).ok()?.0;
+    definition.assumptions.retain(|c| c.affine.uses_indices());
+    Some(definition)
+}
+
+/// The distinct combinations of outputs that occur, each with its first coefficient positive and without a common
+/// divisor. `None` if they occur in more ways than multiples of these.
+fn directions(program: &Program, definition: &Definition) -> Option<Vec<Affine>> {
+    let rank = definition.rank;
+    let mut found: Vec<Affine> = Vec::new();
+    let mut see = |affine: &Affine| {
+        each_linear(affine, &mut |linear| {
+            let own = outputs_of(linear, rank);
+            if let Some((direction, _)) = direction_of(&own)
+                && !found.contains(&direction)
+            {
+                found.push(direction);
+            }
+        });
+    };
+    program.exprs.visit_affines(definition.body, &mut see);
+    definition.conditions.iter().for_each(|c| see(&c.affine));
+    for index in &definition.indices[rank..] {
+        index.range.low.iter().chain(&index.range.high).for_each(&mut see);
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// The expression itself and those inside `⌊e / c⌋`.
+fn each_linear(affine: &Affine, visit: &mut dyn FnMut(&Affine)) {
+    visit(affine);
+    for (atom, _) in affine.terms() {
+        if let Atom::Floor(inner, _) = atom {
+            each_linear(inner, visit);
+        }
+    }
+}
+
+/// The terms that are outputs.
+fn outputs_of(affine: &Affine, rank: usize) -> Affine {
+    let is_output = |atom: &Atom| matches!(atom, Atom::Index(i) if (*i as usize) < rank);
+    let terms = affine.terms().iter().filter(|(atom, _)| is_output(atom));
+    terms.fold(Affine::default(), |sum, (atom, c)| sum.add_scaled(c, &Affine::atom(atom.clone())))
+}
+
+/// A combination of indices as a multiple of its direction.
+fn direction_of(affine: &Affine) -> Option<(Affine, Int)> {
+    let (_, first) = affine.terms().first()?;
+    let common = affine.terms().iter().fold(Int::ZERO, |g, (_, c)| crate::program::affine::gcd(&g, c));
+    let factor = if *first < Int::ZERO { -common } else { common };
+    let parts = affine.terms().iter().map(|(atom, c)| (atom, c / &factor));
+    let direction = parts.fold(Affine::default(), |sum, (a, c)| sum.add_scaled(&c, &Affine::atom(a.clone())));
+    Some((direction, factor))
+}
+
+/// The definition with the directions as its outputs.
+fn along(
+    program: &mut Program,
+    definition: &Definition,
+    directions: &[Affine],
+    bare: &[Affine],
+    context: &[Constraint],
+) -> Option<Part> {
+    let (rank, count) = (definition.rank, directions.len());
+    // New outputs have numbers past all others until the old ones are gone.
+    let far = definition.indices.len();
+    let mut rows = definition.output_domain();
+    rows.extend(directions.iter().enumerate().map(|(n, d)| Constraint::equal(Affine::index(far + n), d.clone())));
+    let is_old = |atom: &Atom| matches!(atom, Atom::Index(i) if (*i as usize) < rank);
+    let projected = system::project(&rows, &is_old).ok()?;
+    let near: Vec<Affine> = (0..far).map(|_| Affine::default()).chain((0..count).map(Affine::index)).collect();
+    let projected: Vec<Constraint> = projected.iter().map(|c| c.with_indices(&near)).collect();
+    let positions: Vec<usize> = (0..count).collect();
+    let solved = system::solve(projected, &positions, context).ok()??;
+    let mut rules = Along { directions, rank };
+    let reduced = definition.indices[rank..].iter();
+    let names = directions.iter().map(|d| name_of(definition, d));
+    let outputs = names.zip(solved.ranges).map(|(name, range)| Index { name, range });
+    let inner: Vec<Index> =
+        reduced.map(|index| Index { name: index.name.clone(), range: index.range.map(|b| rules.affine(b)) }).collect();
+    let conditions = definition.conditions.iter().map(|c| c.rebuilt(rules.affine(&c.affine))).collect();
+    let body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
+    let definition = Definition {
+        tensor: TensorId(u32::MAX),
+        indices: outputs.chain(inner).collect(),
+        rank: count,
+        reduction: definition.reduction,
+        conditions,
+        assumptions: [solved.conditions, solved.outer]
+            .concat()
+            .into_iter()
+            .filter(|c| c.affine.uses_indices())
+            .collect(),
+        body,
+    };
+    Some(Part { definition, subscripts: directions.iter().map(|d| d.with_indices(bare)).collect() })
+}
+
+/// The name of the first index in a direction.
+fn name_of(definition: &Definition, direction: &Affine) -> String {
+    let mut first = None;
+    direction.visit_indices(&mut |i| first = first.or(Some(i)));
+    definition.indices[first.unwrap_or(0)].name.clone()
+}
+
+/// Writes outputs as multiples of directions.
+struct Along<'a> {
+    directions: &'a [Affine],
+    rank: usize,
+}
+
+impl Rules for Along<'_> {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        let own = outputs_of(affine, self.rank);
+        let mut new = Affine::constant(affine.offset().clone());
+        if let Some((direction, factor)) = direction_of(&own) {
+            let place = self.directions.iter().position(|d| *d == direction).expect("a known direction");
+            new = new.add_scaled(&factor, &Affine::index(place));
+        }
+        for (atom, coefficient) in affine.terms() {
+            let value = match atom {
+                Atom::Index(i) if (*i as usize) < self.rank => continue,
+                Atom::Index(i) => Affine::index(*i as usize - self.rank + self.directions.len()),
+                Atom::Param(_) => Affine::atom(atom.clone()),
+                Atom::Floor(inner, c) => self.affine(inner).floor_div(c),
+            };
+            new = new.add_scaled(coefficient, &value);
+        }
+        new
+    }
+}

@@ -1,0 +1,240 @@
+//! How much work a definition is, at assumed sizes.
+//!
+//! Operations are counted as the oracle counts them: every node once for each point at which it is evaluated, and one more
+//! for each term of a reduction. Where ranges depend on other indices or conditions choose between branches, the
+//! points are enumerated if they are few, and otherwise sampled at fixed places.
+
+use super::body::Body;
+use crate::program::expr::Exprs;
+use crate::program::{Affine, Atom, Constraint, Definition, ParamId, ParamKind, Program, Relation};
+use std::collections::HashMap;
+
+/// Points up to this number are enumerated.
+const ENUMERATED: usize = 4096;
+
+/// How many points are looked at where they are too many.
+const SAMPLED: usize = 256;
+
+/// The work of one definition or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Operations on values.
+    pub operations: f64,
+    /// The same, each as often as it takes longer than an addition.
+    pub weight: f64,
+}
+
+impl std::ops::Add for Work {
+    type Output = Work;
+    fn add(self, other: Work) -> Work {
+        Work { operations: self.operations + other.operations, weight: self.weight + other.weight }
+    }
+}
+
+impl std::ops::Sub for Work {
+    type Output = Work;
+    fn sub(self, other: Work) -> Work {
+        Work { operations: self.operations - other.operations, weight: self.weight - other.weight }
+    }
+}
+
+impl Work {
+    fn times(self, factor: f64) -> Work {
+        Work { operations: self.operations * factor, weight: self.weight * factor }
+    }
+}
+
+/// The size of every param: that of a given one is assumed, the others follow.
+pub fn sizes(program: &Program, assumed: &HashMap<String, f64>) -> Vec<f64> {
+    let mut sizes: Vec<f64> = Vec::new();
+    for param in &program.params {
+        let parts = |parts: &[Affine]| parts.iter().map(|p| value(p, &[], &sizes)).collect::<Vec<f64>>();
+        sizes.push(match &param.kind {
+            ParamKind::Free => assumed.get(&param.name).copied().unwrap_or(1.0),
+            ParamKind::Fixed(number) => number.to_f64().value(),
+            ParamKind::Smallest(affines) => parts(affines).into_iter().fold(f64::INFINITY, f64::min),
+            ParamKind::Largest(affines) => parts(affines).into_iter().fold(f64::NEG_INFINITY, f64::max),
+        });
+    }
+    sizes
+}
+
+/// The work of computing every element of a definition once.
+pub fn work(exprs: &Exprs, definition: &Definition, sizes: &[f64]) -> Work {
+    let body = Body::of(exprs, definition.body);
+    let reduced = f64::from(u8::from(definition.reduction.is_some()));
+    let more = Work { operations: reduced, weight: reduced };
+    if !body.chooses {
+        let once = body.all + more;
+        return once.times(points(definition, definition.indices.len(), sizes));
+    }
+    let mut total = Work::default();
+    each_point(definition, definition.indices.len(), sizes, &mut |point, share| {
+        let outcome = |constraint: &Constraint| holds(constraint, point, sizes);
+        total = total + (body.at(&outcome) + more).times(share);
+    });
+    total
+}
+
+/// The number of elements of a definition.
+pub fn elements(definition: &Definition, sizes: &[f64]) -> f64 {
+    points(definition, definition.rank, sizes)
+}
+
+/// The number of points of the first `count` indices.
+fn points(definition: &Definition, count: usize, sizes: &[f64]) -> f64 {
+    let plain = |affine: &Affine| !affine.uses_indices();
+    let ranges = || definition.indices[..count].iter().map(|index| &index.range);
+    let is_box = definition.assumptions.iter().all(|c| plain(&c.affine))
+        && (count == definition.rank || definition.conditions.is_empty())
+        && ranges().flat_map(|range| range.low.iter().chain(&range.high)).all(plain);
+    if is_box {
+        return ranges().map(|range| extent(range, &[], sizes).1).product();
+    }
+    let mut total = 0.0;
+    each_point(definition, count, sizes, &mut |_, share| total += share);
+    total
+}
+
+/// The first value of an index and the number of its values.
+fn extent(range: &crate::program::Range, point: &[f64], sizes: &[f64]) -> (f64, f64) {
+    let low = range.low.iter().map(|a| value(a, point, sizes)).fold(f64::NEG_INFINITY, f64::max);
+    let high = range.high.iter().map(|a| value(a, point, sizes)).fold(f64::INFINITY, f64::min);
+    (low, (high - low + 1.0).max(0.0))
+}
+
+/// Visits the points of the first `count` indices, or some of them, each for its share of all.
+fn each_point(definition: &Definition, count: usize, sizes: &[f64], visit: &mut dyn FnMut(&[f64], f64)) {
+    let tests: Vec<&Constraint> = match count == definition.rank {
+        true => definition.assumptions.iter().collect(),
+        false => definition.assumptions.iter().chain(&definition.conditions).collect(),
+    };
+    let mut found = Vec::new();
+    if enumerate(definition, count, sizes, &mut Vec::new(), &mut found, &mut 0) {
+        for point in found.iter().filter(|point| tests.iter().all(|test| holds(test, point, sizes))) {
+            visit(point, 1.0);
+        }
+        return;
+    }
+    for sample in 0..SAMPLED {
+        let mut point = Vec::with_capacity(count);
+        let mut share = 1.0 / SAMPLED as f64;
+        for (position, index) in definition.indices[..count].iter().enumerate() {
+            let (low, extent) = extent(&index.range, &point, sizes);
+            // An equation that this index completes leaves one value.
+            if let Some(only) = tests.iter().find_map(|test| solved(test, position, &point, sizes)) {
+                share *= f64::from(u8::from(only >= low && only < low + extent));
+                point.push(only);
+            } else {
+                share *= extent;
+                point.push(low + (extent * fraction(sample, position)).floor());
+            }
+        }
+        if share > 0.0 && tests.iter().all(|test| holds(test, &point, sizes)) {
+            visit(&point, share);
+        }
+    }
+}
+
+/// All points of the ranges, if they are few.
+fn enumerate(
+    definition: &Definition,
+    count: usize,
+    sizes: &[f64],
+    point: &mut Vec<f64>,
+    found: &mut Vec<Vec<f64>>,
+    steps: &mut usize,
+) -> bool {
+    *steps += 1;
+    if point.len() == count {
+        found.push(point.clone());
+        return true;
+    }
+    let (low, extent) = extent(&definition.indices[point.len()].range, point, sizes);
+    if *steps + extent as usize > ENUMERATED {
+        return false;
+    }
+    (0..extent as usize).all(|step| {
+        point.push(low + step as f64);
+        let fine = enumerate(definition, count, sizes, point, found, steps);
+        point.pop();
+        fine
+    })
+}
+
+/// The value of the index at `position` by an equation in it and earlier indices.
+fn solved(test: &Constraint, position: usize, point: &[f64], sizes: &[f64]) -> Option<f64> {
+    let mut latest = 0;
+    test.affine.visit_indices(&mut |i| latest = latest.max(i + 1));
+    let own = test.affine.coefficient(&Atom::Index(position as u32)).to_f64().value();
+    if test.relation != Relation::Zero || latest != position + 1 || own.abs() != 1.0 {
+        return None;
+    }
+    let mut zero = point.to_vec();
+    zero.push(0.0);
+    let at_zero = value(&test.affine, &zero, sizes);
+    zero[position] = 1.0;
+    let straight = value(&test.affine, &zero, sizes) - at_zero == own;
+    straight.then_some(-at_zero * own)
+}
+
+/// A number between 0 and 1, spread evenly over the samples.
+fn fraction(sample: usize, position: usize) -> f64 {
+    const ROOTS: [f64; 8] = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0];
+    let step = (ROOTS[position % ROOTS.len()] + (position / ROOTS.len()) as f64 * 20.0).sqrt();
+    ((sample as f64 + 0.5) * step).fract()
+}
+
+fn holds(constraint: &Constraint, point: &[f64], sizes: &[f64]) -> bool {
+    let number = value(&constraint.affine, point, sizes);
+    match constraint.relation {
+        Relation::NonNegative => number >= 0.0,
+        Relation::Zero => number == 0.0,
+    }
+}
+
+fn value(affine: &Affine, point: &[f64], sizes: &[f64]) -> f64 {
+    affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, coefficient)| {
+        let factor = coefficient.to_f64().value();
+        sum + factor
+            * match atom {
+                Atom::Index(i) => point.get(*i as usize).copied().unwrap_or(0.0),
+                Atom::Param(ParamId(p)) => sizes.get(*p as usize).copied().unwrap_or(0.0),
+                Atom::Floor(inner, c) => (value(inner, point, sizes) / c.to_f64().value()).floor(),
+            }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The operations of the last definition with all sizes 20.
+    fn operations(text: &str) -> f64 {
+        let program = crate::resolve(&crate::syntax::parse(text).unwrap(), &[]).unwrap().program;
+        let definition = program.definitions.last().unwrap();
+        work(&program.exprs, definition, &vec![20.0; program.params.len()]).operations
+    }
+
+    #[test]
+    fn every_point_counts_its_operations() {
+        assert_eq!(operations("input x[N], y[M]\nf[i] = sum[j] x[i]*y[j]"), 800.0);
+    }
+
+    #[test]
+    fn triangles_are_counted_exactly_while_they_are_small() {
+        assert_eq!(operations("input x[N]\nf[i in 0..N] = sum[j in 0..=i] x[j]"), 210.0);
+    }
+
+    #[test]
+    fn branches_count_where_they_are_taken() {
+        assert_eq!(operations("input x[N]\nf[i in 0..N] = if i < 3 then exp(x[i]) else 0"), 3.0);
+    }
+
+    #[test]
+    fn large_triangles_are_counted_nearly() {
+        let text = "input x[N,M]\nf[i in 0..N] = sum[k in 0..M, j in 0..=i] x[j,k]";
+        let found = operations(&text.replace("0..M", "0..20*M").replace("x[N,M]", "x[N,20*M]"));
+        assert!((found - 210.0 * 400.0).abs() < 2000.0, "{found}");
+    }
+}

@@ -1,0 +1,405 @@
+/* Vectors of numbers, and what the functions below are built from. The file that this text is part of defines GX_F64
+ * or GX_F32 first: gx_t is its type of number, gx_v a vector of GX_W of them, gx_i and gx_u integers of the same
+ * width. A mask is a gx_i whose lanes are all ones or zero, as comparisons give them. GNU vector extensions suffice;
+ * intrinsics stand only where those have no word for a good instruction.
+ */
+#include <math.h>
+#include <stdint.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define GX_INLINE static inline __attribute__((always_inline, unused))
+#define GX_PASTE(a, b, c) a##b##c
+#define GX_JOIN(a, b, c) GX_PASTE(a, b, c)
+
+/* GX_PICK(a, b) is a in f64 and b in f32. */
+#if defined(GX_F64)
+#define GX_PICK(f64, f32) f64
+#define GX_SUFFIX _pd
+typedef double gx_t;
+typedef int64_t gx_int;
+typedef uint64_t gx_uint;
+#elif defined(GX_F32)
+#define GX_PICK(f64, f32) f32
+#define GX_SUFFIX _ps
+typedef float gx_t;
+typedef int32_t gx_int;
+typedef uint32_t gx_uint;
+#else
+#error "define GX_F64 or GX_F32"
+#endif
+
+/* GX_X(name) is the intrinsic on gx_v. */
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define GX_BYTES 64
+#define GX_X(name) GX_JOIN(_mm512_, name, GX_SUFFIX)
+#elif defined(__AVX__)
+#define GX_BYTES 32
+#define GX_X(name) GX_JOIN(_mm256_, name, GX_SUFFIX)
+#else
+#define GX_BYTES 16
+#define GX_X(name) GX_JOIN(_mm_, name, GX_SUFFIX)
+#endif
+#define GX_W (GX_BYTES / GX_PICK(8, 4))
+
+typedef gx_t gx_v __attribute__((vector_size(GX_BYTES)));
+typedef gx_int gx_i __attribute__((vector_size(GX_BYTES)));
+typedef gx_uint gx_u __attribute__((vector_size(GX_BYTES)));
+typedef gx_t gx_in_memory __attribute__((vector_size(GX_BYTES), aligned(GX_PICK(8, 4)), may_alias));
+
+/* The bits of a number: the mantissa's width, the sign, and the exponent's bias. */
+#define GX_MANTISSA GX_PICK(52, 23)
+#define GX_SIGN ((gx_int)((gx_uint)1 << GX_PICK(63, 31)))
+#define GX_BIAS GX_PICK(1023, 127)
+#define GX_INF ((gx_t)__builtin_inf())
+#define GX_NAN ((gx_t)__builtin_nan(""))
+
+/* The loop over a constant number of rounds after it is written out. */
+#if defined(__clang__)
+#define GX_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define GX_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+/* The scalar version of a function: lane 0, so the same bits. */
+#define GX_SCALAR(name)                                                                                                \
+    GX_INLINE gx_t gx_##name##_1(gx_t x) { return gx_##name(gx_all(x))[0]; }
+#define GX_SCALAR2(name)                                                                                               \
+    GX_INLINE gx_t gx_##name##_1(gx_t x, gx_t y) { return gx_##name(gx_all(x), gx_all(y))[0]; }
+
+/* ---- lanes and memory ---- */
+
+GX_INLINE gx_v gx_all(gx_t x) { return x - (gx_v){0}; }
+
+GX_INLINE gx_i gx_all_i(gx_int x) { return x - (gx_i){0}; }
+
+GX_INLINE gx_v gx_iota(void) {
+    gx_v v = {0};
+    GX_UNROLL
+    for (int i = 0; i < GX_W; i++) v[i] = (gx_t)i;
+    return v;
+}
+
+GX_INLINE gx_v gx_load(const gx_t *p) { return *(const gx_in_memory *)p; }
+
+GX_INLINE void gx_store(gx_t *p, gx_v v) { *(gx_in_memory *)p = v; }
+
+/* The first n numbers, 0 <= n <= GX_W, and zeros; what lies behind them is not touched. */
+GX_INLINE gx_v gx_load_n(const gx_t *p, int64_t n) {
+#if GX_BYTES == 64
+    return GX_X(maskz_loadu)((GX_PICK(__mmask8, __mmask16))((1u << n) - 1), p);
+#elif defined(__AVX2__)
+    return GX_X(maskload)(p, (__m256i)(gx_iota() < gx_all((gx_t)n)));
+#else
+    gx_v v = {0};
+    for (int64_t i = 0; i < n; i++) v[i] = p[i];
+    return v;
+#endif
+}
+
+GX_INLINE void gx_store_n(gx_t *p, gx_v v, int64_t n) {
+#if GX_BYTES == 64
+    GX_X(mask_storeu)(p, (GX_PICK(__mmask8, __mmask16))((1u << n) - 1), v);
+#elif defined(__AVX2__)
+    GX_X(maskstore)(p, (__m256i)(gx_iota() < gx_all((gx_t)n)), v);
+#else
+    for (int64_t i = 0; i < n; i++) p[i] = v[i];
+#endif
+}
+
+GX_INLINE gx_v gx_load_s(const gx_t *p, int64_t stride) {
+    gx_v v = {0};
+    GX_UNROLL
+    for (int i = 0; i < GX_W; i++) v[i] = p[i * stride];
+    return v;
+}
+
+GX_INLINE gx_v gx_load_sn(const gx_t *p, int64_t stride, int64_t n) {
+    gx_v v = {0};
+    for (int64_t i = 0; i < n; i++) v[i] = p[i * stride];
+    return v;
+}
+
+GX_INLINE void gx_store_s(gx_t *p, int64_t stride, gx_v v) {
+    GX_UNROLL
+    for (int i = 0; i < GX_W; i++) p[i * stride] = v[i];
+}
+
+GX_INLINE void gx_store_sn(gx_t *p, int64_t stride, gx_v v, int64_t n) {
+    for (int64_t i = 0; i < n; i++) p[i * stride] = v[i];
+}
+
+/* ---- masks and bits ---- */
+
+/* a where the mask is set, b elsewhere; in the form that the compiler turns into one blend. */
+GX_INLINE gx_v gx_select(gx_i mask, gx_v a, gx_v b) {
+#if GX_BYTES == 64 && !defined(__clang__)
+    return (gx_v)((mask & (gx_i)a) | ((mask == 0) & (gx_i)b));
+#else
+    return (gx_v)((mask & (gx_i)a) | (~mask & (gx_i)b));
+#endif
+}
+
+GX_INLINE int gx_any(gx_i mask) {
+#if GX_BYTES == 64
+    return GX_PICK(_mm512_movepi64_mask, _mm512_movepi32_mask)((__m512i)mask) != 0;
+#elif defined(__SSE2__)
+    return GX_X(movemask)((gx_v)mask) != 0;
+#else
+    gx_int any = 0;
+    for (int i = 0; i < GX_W; i++) any |= mask[i];
+    return any != 0;
+#endif
+}
+
+GX_INLINE gx_v gx_abs(gx_v x) { return (gx_v)((gx_i)x & ~gx_all_i(GX_SIGN)); }
+GX_SCALAR(abs)
+
+GX_INLINE gx_v gx_negative_abs(gx_v x) { return (gx_v)((gx_i)x | gx_all_i(GX_SIGN)); }
+
+/* x with the sign of s, for x >= 0; and x times the sign of s. */
+GX_INLINE gx_v gx_signed(gx_v x, gx_v s) { return (gx_v)((gx_i)x | ((gx_i)s & gx_all_i(GX_SIGN))); }
+
+GX_INLINE gx_v gx_flip(gx_v x, gx_v s) { return (gx_v)((gx_i)x ^ ((gx_i)s & gx_all_i(GX_SIGN))); }
+
+/* ---- arithmetic ---- */
+
+/* a b + c, and c - a b: rounded once where GX_FUSED is defined, twice elsewhere. */
+#if defined(__FMA__) || GX_BYTES == 64
+#define GX_FUSED
+GX_INLINE gx_v gx_fma(gx_v a, gx_v b, gx_v c) { return GX_X(fmadd)(a, b, c); }
+GX_INLINE gx_v gx_fnma(gx_v a, gx_v b, gx_v c) { return GX_X(fnmadd)(a, b, c); }
+#elif defined(__aarch64__)
+#define GX_FUSED
+GX_INLINE gx_v gx_fma(gx_v a, gx_v b, gx_v c) { return GX_PICK(vfmaq_f64, vfmaq_f32)(c, a, b); }
+GX_INLINE gx_v gx_fnma(gx_v a, gx_v b, gx_v c) { return GX_PICK(vfmsq_f64, vfmsq_f32)(c, a, b); }
+#else
+GX_INLINE gx_v gx_fma(gx_v a, gx_v b, gx_v c) { return a * b + c; }
+GX_INLINE gx_v gx_fnma(gx_v a, gx_v b, gx_v c) { return c - a * b; }
+#endif
+
+/* x limited to the side of a constant; NaN stays NaN. */
+GX_INLINE gx_v gx_at_most(gx_v x, gx_t limit) {
+#if defined(__SSE2__)
+    return GX_X(min)(gx_all(limit), x);
+#else
+    return gx_select(gx_all(limit) < x, gx_all(limit), x);
+#endif
+}
+
+GX_INLINE gx_v gx_at_least(gx_v x, gx_t limit) {
+#if defined(__SSE2__)
+    return GX_X(max)(gx_all(limit), x);
+#else
+    return gx_select(gx_all(limit) > x, gx_all(limit), x);
+#endif
+}
+
+/* The smaller and the larger: y where they are equal, and NaN where either is. */
+GX_INLINE gx_v gx_min(gx_v x, gx_v y) {
+#if defined(__SSE2__)
+    return gx_select(x != x, x, GX_X(min)(x, y));
+#else
+    return gx_select((x < y) | (x != x), x, y);
+#endif
+}
+GX_SCALAR2(min)
+
+GX_INLINE gx_v gx_max(gx_v x, gx_v y) {
+#if defined(__SSE2__)
+    return gx_select(x != x, x, GX_X(max)(x, y));
+#else
+    return gx_select((x > y) | (x != x), x, y);
+#endif
+}
+GX_SCALAR2(max)
+
+GX_INLINE gx_v gx_sqrt(gx_v x) {
+#if defined(__SSE2__)
+    return GX_X(sqrt)(x);
+#elif defined(__aarch64__)
+    return GX_PICK(vsqrtq_f64, vsqrtq_f32)(x);
+#else
+    for (int i = 0; i < GX_W; i++) x[i] = GX_PICK(sqrt, sqrtf)(x[i]);
+    return x;
+#endif
+}
+GX_SCALAR(sqrt)
+
+/* Reductions of the lanes: always lane i with lane i + half, then the halves again. */
+#define GX_REDUCE(name, combine)                                                                                       \
+    GX_INLINE gx_t gx_##name(gx_v v) {                                                                                 \
+        gx_t lane[GX_W];                                                                                               \
+        gx_store(lane, v);                                                                                             \
+        GX_UNROLL                                                                                                      \
+        for (int half = GX_W / 2; half > 0; half /= 2) {                                                               \
+            GX_UNROLL                                                                                                  \
+            for (int i = 0; i < half; i++) {                                                                           \
+                gx_t a = lane[i], b = lane[i + half];                                                                  \
+                lane[i] = combine;                                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+        return lane[0];                                                                                                \
+    }
+GX_REDUCE(hsum, a + b)
+GX_REDUCE(hprod, a * b)
+GX_REDUCE(hmax, a > b || a != a ? a : b)
+GX_REDUCE(hmin, a < b || a != a ? a : b)
+
+/* ---- parts of the functions ---- */
+
+/* c[0] + c[1] x + ... + c[n-1] x^(n-1), by Horner's rule. */
+GX_INLINE gx_v gx_poly(gx_v x, const gx_t *c, int n) {
+    gx_v y = gx_all(c[n - 1]);
+    GX_UNROLL
+    for (int i = n - 2; i >= 0; i--) y = gx_fma(y, x, gx_all(c[i]));
+    return y;
+}
+
+/* The same in two chains of half the length, for even and odd powers. */
+GX_INLINE gx_v gx_poly2(gx_v x, const gx_t *c, int n) {
+    gx_v z = x * x, a = gx_all(c[n - 1]), b = gx_all(c[n - 2]);
+    GX_UNROLL
+    for (int i = n - 3; i >= 0; i -= 2) {
+        a = gx_fma(a, z, gx_all(c[i]));
+        if (i > 0) b = gx_fma(b, z, gx_all(c[i - 1]));
+    }
+    return n % 2 ? gx_fma(b, x, a) : gx_fma(a, x, b);
+}
+#define GX_POLY(x, c) gx_poly(x, c, (int)(sizeof(c) / sizeof(*c)))
+#define GX_POLY2(x, c) gx_poly2(x, c, (int)(sizeof(c) / sizeof(*c)))
+
+/* The value of x as rounded: stops the compiler from fusing the product that it came from into a later sum. A product
+ * that feeds a sum is either wrapped in this or part of a gx_fma, so that the bits of a function depend neither on
+ * what surrounds it nor on -ffp-contract.
+ */
+GX_INLINE gx_v gx_rounded(gx_v x) {
+#if GX_BYTES == 64
+    __asm__("" : "+v"(x));
+#elif defined(__SSE2__)
+    __asm__("" : "+x"(x));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(x));
+#else
+    __asm__("" : "+m"(x));
+#endif
+    return x;
+}
+
+/* A number as the unevaluated sum of two. */
+typedef struct {
+    gx_v hi, lo;
+} gx_pair;
+
+/* a + b exactly. */
+GX_INLINE gx_pair gx_two_sum(gx_v a, gx_v b) {
+    gx_v s = a + b, t = s - a;
+    return (gx_pair){s, (a - (s - t)) + (b - t)};
+}
+
+/* a + b exactly, where a is 0 or has no smaller exponent than b. */
+GX_INLINE gx_pair gx_fast_sum(gx_v a, gx_v b) {
+    gx_v s = a + b;
+    return (gx_pair){s, b - (s - a)};
+}
+
+/* a b exactly; without fused arithmetic up to 1/2 ulp of the lower part. */
+GX_INLINE gx_pair gx_two_product(gx_v a, gx_v b) {
+    gx_v p = gx_rounded(a * b);
+#if defined(GX_FUSED)
+    return (gx_pair){p, gx_fma(a, b, -p)};
+#else
+    gx_i upper = gx_all_i(-((gx_int)1 << GX_PICK(27, 12)));
+    gx_v c = (gx_v)((gx_i)a & upper), d = (gx_v)((gx_i)b & upper);
+    gx_v e = a - c, f = b - d;
+    return (gx_pair){p, ((c * d - p) + c * f + e * d) + e * f};
+#endif
+}
+
+/* c - a b, rounded once, where c and a b nearly cancel. */
+GX_INLINE gx_v gx_remainder(gx_v c, gx_v a, gx_v b) {
+#if defined(GX_FUSED)
+    return gx_fnma(a, b, c);
+#else
+    gx_pair p = gx_two_product(a, b);
+    return (c - p.hi) - p.lo;
+#endif
+}
+
+/* 1 / b to half the digits or better, where b is neither tiny nor huge nor infinite. A quotient that is computed with
+ * it and then corrected by its remainder has all digits.
+ */
+GX_INLINE gx_v gx_reciprocal(gx_v b) {
+#if GX_BYTES == 64 && defined(GX_F64)
+    gx_v y = GX_X(rcp14)(b);
+    return gx_fma(y, gx_fnma(b, y, gx_all(1)), y);
+#elif GX_BYTES == 64
+    return GX_X(rcp14)(b);
+#else
+    return gx_all(1) / b;
+#endif
+}
+
+/* a / b to 0.6 ulp, for such b. */
+GX_INLINE gx_v gx_quotient(gx_v a, gx_v b) {
+#if GX_BYTES == 64
+    gx_v y = gx_reciprocal(b), q = a * y;
+    return gx_fma(gx_fnma(b, q, a), y, q);
+#else
+    return a / b;
+#endif
+}
+
+/* The same of two sums. */
+GX_INLINE gx_v gx_quotient_of_pairs(gx_pair a, gx_pair b) {
+    gx_v y = gx_reciprocal(b.hi), q = a.hi * y;
+    return gx_fma(gx_fnma(q, b.lo, gx_remainder(a.hi, q, b.hi) + a.lo), y, q);
+}
+
+/* log 2 in two parts, the upper one with so few bits that its product with an exponent is exact. */
+#define GX_LOG2_E GX_PICK(1.4426950408889634, 1.442695f)
+#define GX_LN2_HI GX_PICK(0.693147180559663, 0.69314575f)
+#define GX_LN2_LO GX_PICK(2.8235290563031577e-13, 1.4286068e-06f)
+
+/* Adding GX_SHIFTER rounds a number of modest size to an integer, and leaves that, plus the bias, in the lowest bits.
+ */
+#define GX_SHIFTER ((gx_t)GX_PICK(0x1.8p52 + 1023, 0x1.8p23f + 127))
+
+/* The integer nearest to c x, for results below 2^51 (f64) or 2^22 (f32). */
+GX_INLINE gx_v gx_nearest(gx_v x, gx_t c) {
+    return gx_fma(x, gx_all(c), gx_all(GX_SHIFTER)) - gx_all(GX_SHIFTER);
+}
+
+/* 2^k for an integer k in the range of exponents. */
+GX_INLINE gx_v gx_exp2_of_integer(gx_v k) { return (gx_v)((gx_u)(k + gx_all(GX_SHIFTER)) << GX_MANTISSA); }
+
+/* x 2^k for an integer k that may carry x out of the range of exponents. */
+GX_INLINE gx_v gx_scale(gx_v x, gx_v k) {
+#if GX_BYTES == 64
+    return GX_X(scalef)(x, k);
+#else
+    gx_v half = gx_nearest(k, 0.5);
+    return gx_rounded(x * gx_exp2_of_integer(half) * gx_exp2_of_integer(k - half));
+#endif
+}
+
+/* m in 0.75 .. 1.5 and k with x = 2^k m, for positive finite x. */
+GX_INLINE gx_v gx_split(gx_v x, gx_v *k) {
+#if GX_BYTES == 64
+    gx_v m = GX_X(getmant)(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+    *k = GX_X(getexp)(x) - GX_X(getexp)(m);
+    return m;
+#else
+    gx_i tiny = x < gx_all(GX_PICK(0x1p-1022, 0x1p-126f));
+    gx_u bits = (gx_u)gx_select(tiny, x * gx_all(GX_PICK(0x1p54, 0x1p25f)), x);
+    gx_u above = bits - (gx_u)gx_all(0.75) + (gx_u)gx_all_i((gx_int)(GX_BIAS + 1) << GX_MANTISSA);
+    gx_v biased = (gx_v)((above >> GX_MANTISSA) | (gx_u)gx_all(GX_PICK(0x1p52, 0x1p23f)));
+    *k = biased - gx_select(tiny, gx_all(GX_PICK(0x1p52 + 1024 + 54, 0x1p23f + 128 + 25)),
+                            gx_all(GX_PICK(0x1p52 + 1024, 0x1p23f + 128)));
+    gx_u exponent = (above >> GX_MANTISSA) << GX_MANTISSA;
+    return (gx_v)(bits - exponent + (gx_u)gx_all_i((gx_int)(GX_BIAS + 1) << GX_MANTISSA));
+#endif
+}

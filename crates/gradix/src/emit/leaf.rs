@@ -1,0 +1,306 @@
+//! A leaf as C loops: element by element, or over vectors with several rows and vectors at once.
+
+use super::panel;
+use super::text::{Lines, Names, Shared};
+use super::value::{Instances, Values, combine, neutral, store};
+use crate::nest::{Leaf, Loop, Nest};
+use crate::program::ReduceOp;
+use std::collections::BTreeSet;
+
+/// What is needed to write one kernel.
+pub struct Writer<'a> {
+    pub nest: &'a Nest,
+    pub names: Names,
+    pub lines: Lines,
+    pub functions: &'a mut BTreeSet<&'static str>,
+    pub shared: &'a mut Shared,
+    pub single: bool,
+}
+
+impl Writer<'_> {
+    /// Writes a leaf.
+    pub fn leaf(&mut self, leaf: &Leaf) {
+        let names = self.names.variables.clone();
+        match leaf.shape.lanes {
+            None => self.scalar(leaf),
+            Some(_) if leaf.shape.panels.is_some() => panel::write(self, leaf),
+            Some(lanes) if lanes < leaf.outputs => self.outputs_in_lanes(leaf, lanes),
+            Some(lanes) => self.reduction_in_lanes(leaf, lanes),
+        }
+        self.names.variables = names;
+    }
+
+    pub fn values(&mut self, instances: Instances) -> Values<'_> {
+        Values::new(self.nest, &mut self.names, &mut self.lines, self.functions, self.single, instances)
+    }
+
+    pub fn open_loop(&mut self, l: &Loop) {
+        let (low, high) = (self.names.low(&l.range), self.names.high(&l.range));
+        let v = self.names.variables[l.variable].clone();
+        if low == high {
+            self.lines.open("");
+            self.lines.line(format!("const int64_t {v} = {low};"));
+            self.lines.line(format!("(void){v};"));
+        } else {
+            let end = self.names.fresh("end");
+            self.lines.open(format!("for (int64_t {v} = {low}, {end} = {high}; {v} <= {end}; {v}++)"));
+        }
+    }
+
+    pub fn open_guards(&mut self, leaf: &Leaf) -> bool {
+        if leaf.guards.is_empty() {
+            return false;
+        }
+        let test = self.names.all(&leaf.guards);
+        self.lines.open(format!("if ({test})"));
+        true
+    }
+
+    pub fn close(&mut self, count: usize) {
+        (0..count).for_each(|_| self.lines.close());
+    }
+
+    fn scalar(&mut self, leaf: &Leaf) {
+        leaf.loops[..leaf.outputs].iter().for_each(|l| self.open_loop(l));
+        let target = self.names.element(self.nest, leaf.target, &leaf.subscripts);
+        match leaf.reduction {
+            None => {
+                let guarded = self.open_guards(leaf);
+                let value = self.values(Instances::default()).value(leaf.body, (0, 0));
+                self.lines.line(format!("{target} = {value};"));
+                self.close(guarded as usize);
+            }
+            Some(op) => {
+                let accumulator = self.names.fresh("sum");
+                let start = if leaf.accumulate { target.clone() } else { neutral(op, self.single) };
+                self.lines.line(format!("gx_t {accumulator} = {start};"));
+                leaf.loops[leaf.outputs..].iter().for_each(|l| self.open_loop(l));
+                let guarded = self.open_guards(leaf);
+                let value = self.values(Instances::default()).value(leaf.body, (0, 0));
+                let combined = combine(op, &accumulator, &value, false, self.functions);
+                self.lines.line(format!("{accumulator} = {combined};"));
+                self.close(guarded as usize + leaf.loops.len() - leaf.outputs);
+                self.lines.line(format!("{target} = {accumulator};"));
+            }
+        }
+        self.close(leaf.outputs);
+    }
+
+    /// Lanes over an output: `others { rows { lanes { reduction } } }`.
+    fn outputs_in_lanes(&mut self, leaf: &Leaf, lanes: usize) {
+        let rows = leaf.shape.rows;
+        let set_apart = |position: usize| position == lanes || rows.is_some_and(|(r, _)| r == position);
+        let others: Vec<&Loop> = (0..leaf.outputs).filter(|p| !set_apart(*p)).map(|p| &leaf.loops[p]).collect();
+        others.iter().for_each(|l| self.open_loop(l));
+        let vectors = leaf.shape.vectors.max(1);
+        self.over_rows(leaf, rows, &mut |writer, row_names| {
+            let l = &leaf.loops[lanes];
+            let (low, high) = (writer.names.low(&l.range), writer.names.high(&l.range));
+            let v = writer.names.variables[l.variable].clone();
+            let end = writer.names.fresh("end");
+            writer.lines.line(format!("const int64_t {end} = {high};"));
+            writer.lines.line(format!("int64_t {v} = {low};"));
+            for (count, whole) in [(vectors, true), (1, false)] {
+                let width = if count == 1 { "GX_W".to_string() } else { format!("{count}*GX_W") };
+                let test = if whole { format!("{v} + {width} - 1 <= {end}") } else { format!("{v} <= {end}") };
+                writer.lines.open(format!("for (; {test}; {v} += {width})"));
+                let mut names = vec![v.clone()];
+                for number in 1..count {
+                    names.push(writer.names.fresh("v"));
+                    writer.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
+                }
+                let partial: Vec<String> = (!whole).then(|| writer.lanes_left(&v, &end)).into_iter().collect();
+                let rows = rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
+                let instances = Instances { lanes: Some((l.variable, names)), rows, partial };
+                writer.body_in_lanes(leaf, instances, row_names.len().max(1), count);
+                writer.names.variables[l.variable] = v.clone();
+                writer.lines.close();
+            }
+        });
+        self.close(others.len());
+    }
+
+    /// The rows: first in groups, then one by one.
+    fn over_rows(&mut self, leaf: &Leaf, rows: Option<(usize, usize)>, inside: &mut dyn FnMut(&mut Self, &[String])) {
+        let Some((position, count)) = rows else {
+            self.lines.open("");
+            inside(self, &[]);
+            self.lines.close();
+            return;
+        };
+        let l = &leaf.loops[position];
+        let (low, high) = (self.names.low(&l.range), self.names.high(&l.range));
+        let r = self.names.variables[l.variable].clone();
+        let end = self.names.fresh("end");
+        self.lines.open("");
+        self.lines.line(format!("const int64_t {end} = {high};"));
+        self.lines.line(format!("int64_t {r} = {low};"));
+        for group in [count, 1] {
+            self.lines.open(format!("for (; {r} + {} <= {end}; {r} += {group})", group - 1));
+            let mut names = vec![r.clone()];
+            for number in 1..group {
+                names.push(self.names.fresh("r"));
+                self.lines.line(format!("const int64_t {} = {r} + {number};", names[number]));
+            }
+            inside(self, &names);
+            self.names.variables[l.variable] = r.clone();
+            self.lines.close();
+            if count == 1 {
+                break;
+            }
+        }
+        self.lines.close();
+    }
+
+    fn body_in_lanes(&mut self, leaf: &Leaf, instances: Instances, rows: usize, vectors: usize) {
+        let points: Vec<(usize, usize)> = (0..rows).flat_map(|r| (0..vectors).map(move |v| (r, v))).collect();
+        let partial = instances.partial.first().cloned();
+        let Some(op) = leaf.reduction else {
+            let guarded = self.open_guards(leaf);
+            let mut values = self.values(instances.clone());
+            let found: Vec<String> = points.iter().map(|p| values.wide(leaf.body, *p)).collect();
+            for (point, value) in points.iter().zip(found) {
+                let (address, step) = self.target(leaf, &instances, *point);
+                self.lines.line(store(&address, &step, partial.as_deref(), &value));
+            }
+            self.close(guarded as usize);
+            return;
+        };
+        let mut accumulators = Vec::new();
+        for point in &points {
+            let name = self.names.fresh("sum");
+            let start = match leaf.accumulate {
+                true => {
+                    let (address, step) = self.target(leaf, &instances, *point);
+                    super::value::load(&address, &step, partial.as_deref())
+                }
+                false => format!("gx_all({})", neutral(op, self.single)),
+            };
+            self.lines.line(format!("gx_v {name} = {start};"));
+            accumulators.push(name);
+        }
+        leaf.loops[leaf.outputs..].iter().for_each(|l| self.open_loop(l));
+        let guarded = self.open_guards(leaf);
+        let mut values = self.values(instances.clone());
+        let found: Vec<String> = points.iter().map(|p| values.wide(leaf.body, *p)).collect();
+        for (name, value) in accumulators.iter().zip(found) {
+            let combined = combine(op, name, &value, true, self.functions);
+            self.lines.line(format!("{name} = {combined};"));
+        }
+        self.close(guarded as usize + leaf.loops.len() - leaf.outputs);
+        for (point, name) in points.iter().zip(&accumulators) {
+            let (address, step) = self.target(leaf, &instances, *point);
+            self.lines.line(store(&address, &step, partial.as_deref(), name));
+        }
+    }
+
+    /// How many lanes there are from `v` to `end`, at most a vector's.
+    fn lanes_left(&mut self, v: &str, end: &str) -> String {
+        let n = self.names.fresh("n");
+        self.lines.line(format!("const int64_t {n} = gx_smaller(GX_W, {end} - {v} + 1);"));
+        n
+    }
+
+    /// The address of the target for an instance, and how far apart its lanes are.
+    fn target(&mut self, leaf: &Leaf, instances: &Instances, (row, vector): (usize, usize)) -> (String, String) {
+        if let Some((variable, names)) = &instances.rows {
+            self.names.variables[*variable] = names[row].clone();
+        }
+        let mut step = "0".to_string();
+        if let Some((variable, names)) = &instances.lanes {
+            self.names.variables[*variable] = names[vector].clone();
+            step = self.names.step(self.nest, leaf.target, &leaf.subscripts, *variable);
+        }
+        (self.names.address(self.nest, leaf.target, &leaf.subscripts), step)
+    }
+
+    /// Lanes over the innermost loop of the reduction: `outputs { rows { reduction { lanes } } }`.
+    fn reduction_in_lanes(&mut self, leaf: &Leaf, lanes: usize) {
+        let op = leaf.reduction.unwrap_or(ReduceOp::Sum);
+        let rows = leaf.shape.rows;
+        let others: Vec<&Loop> =
+            (0..leaf.outputs).filter(|p| rows.is_none_or(|(r, _)| r != *p)).map(|p| &leaf.loops[p]).collect();
+        others.iter().for_each(|l| self.open_loop(l));
+        let vectors = leaf.shape.vectors.max(1);
+        self.over_rows(leaf, rows, &mut |writer, row_names| {
+            let count = row_names.len().max(1);
+            let start = neutral(op, writer.single);
+            let accumulators: Vec<Vec<String>> = (0..count)
+                .map(|_| {
+                    (0..vectors)
+                        .map(|_| {
+                            let name = writer.names.fresh("sum");
+                            writer.lines.line(format!("gx_v {name} = gx_all({start});"));
+                            name
+                        })
+                        .collect()
+                })
+                .collect();
+            leaf.loops[leaf.outputs..lanes].iter().for_each(|l| writer.open_loop(l));
+            let guarded = writer.open_guards(leaf);
+            writer.lanes_of_reduction(leaf, lanes, op, row_names, &accumulators);
+            writer.close(guarded as usize + lanes - leaf.outputs);
+            for (row, names) in accumulators.iter().enumerate() {
+                let mut whole = names[0].clone();
+                for name in &names[1..] {
+                    whole = combine(op, &whole, name, true, writer.functions);
+                }
+                let mut total = format!("gx_h{}({whole})", op.name());
+                let rows = rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
+                let (address, _) = writer.target(leaf, &Instances { rows, ..Instances::default() }, (row, 0));
+                if leaf.accumulate {
+                    total = combine(op, &format!("*({address})"), &total, false, writer.functions);
+                }
+                writer.lines.line(format!("*({address}) = {total};"));
+            }
+        });
+        self.close(others.len());
+    }
+
+    fn lanes_of_reduction(
+        &mut self,
+        leaf: &Leaf,
+        lanes: usize,
+        op: ReduceOp,
+        row_names: &[String],
+        accumulators: &[Vec<String>],
+    ) {
+        let l = &leaf.loops[lanes];
+        let vectors = accumulators[0].len();
+        let (low, high) = (self.names.low(&l.range), self.names.high(&l.range));
+        let v = self.names.variables[l.variable].clone();
+        let end = self.names.fresh("end");
+        self.lines.line(format!("const int64_t {end} = {high};"));
+        self.lines.line(format!("int64_t {v} = {low};"));
+        for (count, whole) in [(vectors, true), (1, false)] {
+            let width = if count == 1 { "GX_W".to_string() } else { format!("{count}*GX_W") };
+            let test = if whole { format!("{v} + {width} - 1 <= {end}") } else { format!("{v} <= {end}") };
+            self.lines.open(format!("for (; {test}; {v} += {width})"));
+            let mut names = vec![v.clone()];
+            for number in 1..count {
+                names.push(self.names.fresh("v"));
+                self.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
+            }
+            let partial: Vec<String> = (!whole).then(|| self.lanes_left(&v, &end)).into_iter().collect();
+            let rows = leaf.shape.rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
+            let instances = Instances { lanes: Some((l.variable, names)), rows, partial: partial.clone() };
+            let mut values = self.values(instances);
+            let mut found = Vec::new();
+            for row in 0..accumulators.len() {
+                for vector in 0..count {
+                    found.push((row, vector, values.wide(leaf.body, (row, vector))));
+                }
+            }
+            for (row, vector, value) in found {
+                let name = &accumulators[row][vector];
+                let mut combined = combine(op, name, &value, true, self.functions);
+                if let Some(n) = partial.first() {
+                    combined = format!("gx_select(gx_below({n}), {combined}, {name})");
+                }
+                self.lines.line(format!("{name} = {combined};"));
+            }
+            self.names.variables[l.variable] = v.clone();
+            self.lines.close();
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! A contraction as C: operands packed into panels, then a register-tiled kernel over the panels.
+//!
+//! ```text
+//! for others, for a block of lanes, for a box of the reduction:
+//!     pack what depends on the lanes           lane panels [block / NR][term][NR]
+//!     for groups of rows:
+//!         pack what depends on the rows        row panel [MR][term]
+//!         for lane panels:  sums[MR][NR] ⊕= body(row panel, lane panel) over all terms
+//! ```
+//!
+//! An operand that is used too few times to be worth packing is read in place: the kernel takes a pointer and steps.
+//!
+//! Index maps and guards are resolved while packing; the kernel reads panels only, and the body in it may be
+//! any expression of packed values. Panels are padded: edges do the same work as the middle, and store less.
+
+use super::leaf::Writer;
+use super::text::Lines;
+use super::value::{Instances, combine, neutral};
+use crate::nest::{LANE_BLOCK, Leaf, Loop, Panels, TERMS};
+use crate::program::{Expr, ExprId, ReduceOp};
+
+/// Writes a leaf that has panels, rows and lanes.
+pub fn write(writer: &mut Writer, leaf: &Leaf) {
+    let (Some(panels), Some(lanes), Some((rows, row_count)), Some(op)) =
+        (&leaf.shape.panels, leaf.shape.lanes, leaf.shape.rows, leaf.reduction)
+    else {
+        unreachable!("verified: panels come with lanes, rows and a reduction");
+    };
+    let others: Vec<&Loop> = (0..leaf.outputs).filter(|p| *p != lanes && *p != rows).map(|p| &leaf.loops[p]).collect();
+    others.iter().for_each(|l| writer.open_loop(l));
+    Contraction {
+        leaf,
+        panels,
+        op,
+        vectors: leaf.shape.vectors.max(1),
+        row_count,
+        row: &leaf.loops[rows],
+        lane: &leaf.loops[lanes],
+        terms: &leaf.loops[leaf.outputs..],
+    }
+    .write(writer);
+    writer.close(others.len());
+}
+
+struct Contraction<'a> {
+    leaf: &'a Leaf,
+    panels: &'a Panels,
+    op: ReduceOp,
+    vectors: usize,
+    row_count: usize,
+    row: &'a Loop,
+    lane: &'a Loop,
+    terms: &'a [Loop],
+}
+
+/// C names that the parts of a contraction share.
+struct Parts {
+    row_panel: String,
+    term_panel: String,
+    lane_panel: String,
+    terms: String,
+    fresh: String,
+    first_row: String,
+    last_row: String,
+    last_lane: String,
+    /// The first and last value of each loop of the reduction in the box at hand.
+    boxes: Vec<(String, String)>,
+}
+
+impl Contraction<'_> {
+    fn write(&self, w: &mut Writer) {
+        let width = self.vectors;
+        let scratch = w.names.address(w.nest, self.panels.scratch, &[crate::program::Affine::constant(0)]);
+        let [row_panel, term_panel, lane_panel] = ["rows", "terms", "lanes"].map(|s| w.names.fresh(s));
+        let (rows, terms) = (self.panels.by_row.len(), self.panels.by_term.len());
+        w.lines.line(format!("gx_t *restrict const {row_panel} = {scratch};"));
+        let after_rows = rows * self.row_count * TERMS;
+        w.lines.line(format!("gx_t *restrict const {term_panel} = {row_panel} + {after_rows};"));
+        w.lines.line(format!("gx_t *restrict const {lane_panel} = {term_panel} + {};", terms * TERMS));
+        let [first_row, last_row, first_lane, last_lane] = ["m", "m", "n", "n"].map(|s| w.names.fresh(s));
+        for (name, text) in [
+            (&first_row, w.names.low(&self.row.range)),
+            (&last_row, w.names.high(&self.row.range)),
+            (&first_lane, w.names.low(&self.lane.range)),
+            (&last_lane, w.names.high(&self.lane.range)),
+        ] {
+            w.lines.line(format!("const int64_t {name} = {text};"));
+        }
+        let (steps, bounds) = self.steps(w);
+        let lane = w.names.variables[self.lane.variable].clone();
+        let block = w.names.fresh("block");
+        let block_width = format!("({LANE_BLOCK}/({width}*GX_W)*({width}*GX_W))");
+        w.lines.open(format!("for (int64_t {block} = {first_lane}; {block} <= {last_lane}; {block} += {block_width})"));
+        let stop = w.names.fresh("stop");
+        w.lines.line(format!("const int64_t {stop} = gx_smaller({last_lane}, {block} + {block_width} - 1);"));
+        let fresh = w.names.fresh("fresh");
+        w.lines.line(format!("int {fresh} = {};", if self.leaf.accumulate { 0 } else { 1 }));
+        let mut boxes = Vec::new();
+        for (step, (low, high)) in steps.iter().zip(&bounds) {
+            let (start, end) = (w.names.fresh("k"), w.names.fresh("k"));
+            w.lines.open(format!("for (int64_t {start} = {low}; {start} <= {high}; {start} += {step})"));
+            w.lines.line(format!("const int64_t {end} = gx_smaller({high}, {start} + {step} - 1);"));
+            boxes.push((start, end));
+        }
+        let count = w.names.fresh("count");
+        let extents: Vec<String> = boxes.iter().map(|(a, b)| format!("({b} - {a} + 1)")).collect();
+        w.lines.line(format!("const int64_t {count} = {};", extents.join(" * ")));
+        let parts = Parts {
+            row_panel,
+            term_panel,
+            lane_panel,
+            terms: count,
+            fresh: fresh.clone(),
+            first_row,
+            last_row,
+            last_lane: stop,
+            boxes,
+        };
+        self.pack_terms(w, &parts);
+        self.pack_lanes(w, &parts, &block, &lane);
+        self.rows(w, &parts, &block);
+        w.lines.line(format!("{fresh} = 0;"));
+        w.close(self.terms.len());
+        if !self.leaf.accumulate {
+            self.fill(w, &parts, &block);
+        }
+        w.lines.close();
+    }
+
+    /// How far each loop of the reduction advances, so that a box has at most `TERMS` terms.
+    fn steps(&self, w: &mut Writer) -> (Vec<String>, Vec<(String, String)>) {
+        let (mut steps, mut bounds) = (Vec::new(), Vec::new());
+        let room = w.names.fresh("room");
+        w.lines.line(format!("int64_t {room} = {TERMS};"));
+        for l in self.terms.iter().rev() {
+            let [low, high, step] = ["low", "high", "step"].map(|s| w.names.fresh(s));
+            let texts = [w.names.low(&l.range), w.names.high(&l.range)];
+            w.lines.line(format!("const int64_t {low} = {}, {high} = {};", texts[0], texts[1]));
+            let fits = format!("gx_larger(1, gx_smaller({high} - {low} + 1, {room}))");
+            w.lines.line(format!("const int64_t {step} = {fits};"));
+            w.lines.line(format!("{room} /= {step};"));
+            steps.push(step);
+            bounds.push((low, high));
+        }
+        w.lines.line(format!("(void){room};"));
+        (steps.into_iter().rev().collect(), bounds.into_iter().rev().collect())
+    }
+
+    /// Opens the loops over the terms of a box, with a counter.
+    fn open_terms(&self, w: &mut Writer, parts: &Parts) -> String {
+        let at = w.names.fresh("at");
+        w.lines.line(format!("int64_t {at} = 0;"));
+        for (l, (start, end)) in self.terms.iter().zip(&parts.boxes) {
+            let v = w.names.variables[l.variable].clone();
+            w.lines.open(format!("for (int64_t {v} = {start}; {v} <= {end}; {v}++)"));
+        }
+        at
+    }
+
+    fn close_terms(&self, w: &mut Writer, at: &str) {
+        w.lines.line(format!("{at}++;"));
+        w.close(self.terms.len());
+    }
+
+    fn pack_terms(&self, w: &mut Writer, parts: &Parts) {
+        if self.panels.by_term.is_empty() {
+            return;
+        }
+        w.lines.open("");
+        let at = self.open_terms(w, parts);
+        let found: Vec<String> = {
+            let mut values = w.values(Instances::default());
+            self.panels.by_term.iter().map(|id| values.value(*id, (0, 0))).collect()
+        };
+        for (number, value) in found.iter().enumerate() {
+            w.lines.line(format!("{}[{at} + {}] = {value};", parts.term_panel, number * TERMS));
+        }
+        self.close_terms(w, &at);
+        w.lines.close();
+    }
+
+    fn pack_lanes(&self, w: &mut Writer, parts: &Parts, block: &str, lane: &str) {
+        if self.panels.lanes_in_place {
+            // Only the last panel can be too narrow to be read in place.
+            let width = self.vectors;
+            let edge = w.names.fresh("edge");
+            let stop = &parts.last_lane;
+            w.lines.line(format!(
+                "const int64_t {edge} = {block} + ({stop} - {block} + 1)/({width}*GX_W)*({width}*GX_W);"
+            ));
+            return self.pack_lanes_from(w, parts, &edge, lane);
+        }
+        self.pack_lanes_from(w, parts, block, lane);
+    }
+
+    fn pack_lanes_from(&self, w: &mut Writer, parts: &Parts, block: &str, lane: &str) {
+        let operands = self.panels.by_lane.len();
+        let width = self.vectors;
+        let panel = w.names.fresh("panel");
+        w.lines.line(format!("gx_t *{panel} = {};", parts.lane_panel));
+        let (stop, step) = (&parts.last_lane, format!("{width}*GX_W"));
+        w.lines.open(format!("for (int64_t {lane} = {block}; {lane} <= {stop}; {lane} += {step})"));
+        let mut names = vec![lane.to_string()];
+        for number in 1..width {
+            names.push(w.names.fresh("v"));
+            w.lines.line(format!("const int64_t {} = {lane} + {number}*GX_W;", names[number]));
+        }
+        for whole in [true, false] {
+            match whole {
+                true => w.lines.open(format!("if ({lane} + {step} - 1 <= {stop})")),
+                false => w.lines.otherwise(),
+            }
+            let mut partial = Vec::new();
+            if !whole {
+                for name in &names {
+                    let n = w.names.fresh("n");
+                    let left = format!("gx_larger(0, gx_smaller(GX_W, {stop} - {name} + 1))");
+                    w.lines.line(format!("const int64_t {n} = {left};"));
+                    partial.push(n);
+                }
+            }
+            let at = self.open_terms(w, parts);
+            let instances = Instances { lanes: Some((self.lane.variable, names.clone())), rows: None, partial };
+            let mut values = w.values(instances);
+            let mut found = Vec::new();
+            for (number, id) in self.panels.by_lane.iter().enumerate() {
+                for vector in 0..width {
+                    found.push((number, vector, values.wide(*id, (0, vector))));
+                }
+            }
+            for (number, vector, value) in found {
+                let offset = format!("(({at}*{operands} + {number})*{width} + {vector})*GX_W");
+                w.lines.line(format!("gx_store({panel} + {offset}, {value});"));
+            }
+            self.close_terms(w, &at);
+        }
+        w.names.variables[self.lane.variable] = lane.to_string();
+        w.lines.close();
+        w.lines.line(format!("{panel} += {operands}*{width}*GX_W*{};", parts.terms));
+        w.lines.close();
+    }
+
+    fn rows(&self, w: &mut Writer, parts: &Parts, block: &str) {
+        let (count, operands) = (self.row_count, self.panels.by_row.len());
+        let row = w.names.variables[self.row.variable].clone();
+        let group = w.names.fresh("group");
+        let (first, last) = (&parts.first_row, &parts.last_row);
+        w.lines.open(format!("for (int64_t {group} = {first}; {group} <= {last}; {group} += {count})"));
+        let rows = w.names.fresh("rows");
+        w.lines.line(format!("const int64_t {rows} = gx_smaller({count}, {last} - {group} + 1);"));
+        let in_place = self.panels.rows_in_place;
+        if in_place {
+            w.lines.open(format!("if ({rows} < {count})"));
+        }
+        if operands > 0 {
+            self.pack_rows(w, parts, &group, &rows, &row);
+        }
+        if in_place {
+            w.lines.close();
+        }
+        self.kernel(w, parts, block, &group, &rows);
+        w.lines.close();
+    }
+
+    /// Calls the register-tiled kernel on every lane panel, straight into the target where that is possible.
+    fn kernel(&self, w: &mut Writer, parts: &Parts, block: &str, group: &str, rows: &str) {
+        let (count, width, lanes) = (self.row_count, self.vectors, self.panels.by_lane.len());
+        let micro = self.micro(w);
+        let panel = w.names.fresh("panel");
+        let lane = w.names.variables[self.lane.variable].clone();
+        let (stop, fresh) = (&parts.last_lane, &parts.fresh);
+        w.lines.line(format!("const gx_t *{panel} = {};", parts.lane_panel));
+        w.lines.open(format!("for (int64_t {lane} = {block}; {lane} <= {stop}; {lane} += {width}*GX_W)"));
+        let (row_variable, lane_variable) = (self.row.variable, self.lane.variable);
+        let saved = w.names.variables.clone();
+        w.names.variables[row_variable] = group.to_string();
+        let address = w.names.address(w.nest, self.leaf.target, &self.leaf.subscripts);
+        let row_step = w.names.step(w.nest, self.leaf.target, &self.leaf.subscripts, row_variable);
+        let lane_step = w.names.step(w.nest, self.leaf.target, &self.leaf.subscripts, lane_variable);
+        w.names.variables = saved;
+        let terms = &parts.terms;
+        let mut operands: Vec<String> = Vec::new();
+        for (number, id) in self.panels.by_row.iter().enumerate() {
+            let packed = format!("{} + {}", parts.row_panel, number * count * TERMS);
+            operands.extend(match self.panels.rows_in_place {
+                true => {
+                    let (address, steps) = self.in_place(w, *id, parts, group, &lane);
+                    let test = format!("{rows} == {count}");
+                    let (row_step, term_step) = (&steps[0], &steps[1]);
+                    vec![
+                        format!("{test} ? {address} : {packed}"),
+                        format!("{test} ? {row_step} : {TERMS}"),
+                        format!("{test} ? {term_step} : 1"),
+                    ]
+                }
+                false => vec![packed, TERMS.to_string(), "1".into()],
+            });
+        }
+        let narrow = format!("{lane} + {width}*GX_W - 1 <= {stop}");
+        for (number, id) in self.panels.by_lane.iter().enumerate() {
+            let packed = (format!("{panel} + {number}*{width}*GX_W"), format!("{lanes}*{width}*GX_W"));
+            operands.extend(match self.panels.lanes_in_place {
+                true => {
+                    let (address, steps) = self.in_place(w, *id, parts, group, &lane);
+                    [format!("{narrow} ? {address} : {}", packed.0), format!("{narrow} ? {} : {}", steps[1], packed.1)]
+                }
+                false => [packed.0, packed.1],
+            });
+        }
+        let terms_at = (0..self.panels.by_term.len()).map(|n| format!("{} + {}", parts.term_panel, n * TERMS));
+        operands.extend(terms_at);
+        let operands = operands.join(", ");
+        let call = |to: &str, step: &str| format!("{micro}({terms}, {operands}, {to}, {step});");
+        let whole = format!("{fresh} && {rows} == {count} && {narrow}");
+        if lane_step == "1" {
+            w.lines.open(format!("if ({whole})"));
+            w.lines.line(call(&address, &row_step));
+            w.lines.otherwise();
+        } else {
+            w.lines.open("");
+        }
+        let tile = w.names.fresh("tile");
+        w.lines.line(format!("gx_t {tile}[{count}*{width}*GX_W];"));
+        w.lines.line(call(&tile, &format!("{width}*GX_W")));
+        let shape = format!("{rows}, gx_smaller({width}*GX_W, {stop} - {lane} + 1)");
+        let put = self.put(w);
+        w.lines.line(format!("{put}({address}, {row_step}, {lane_step}, {tile}, {width}*GX_W, {shape}, {fresh});"));
+        w.lines.close();
+        if !self.panels.lanes_in_place {
+            w.lines.line(format!("{panel} += {lanes}*{width}*GX_W*{terms};"));
+        }
+        w.lines.close();
+    }
+
+    /// The address of an operand at the first row, lane and term, and how far apart rows and terms are.
+    fn in_place(&self, w: &mut Writer, id: ExprId, parts: &Parts, group: &str, lane: &str) -> (String, [String; 2]) {
+        let Expr::Access(buffer, subscripts) = w.nest.frame.exprs[id].clone() else {
+            unreachable!("what is read in place is an element");
+        };
+        let saved = w.names.variables.clone();
+        let term = self.terms[0].variable;
+        w.names.variables[self.row.variable] = group.to_string();
+        w.names.variables[self.lane.variable] = lane.to_string();
+        w.names.variables[term] = parts.boxes[0].0.clone();
+        let address = w.names.address(w.nest, buffer, &subscripts);
+        let steps = [self.row.variable, term].map(|v| w.names.step(w.nest, buffer, &subscripts, v));
+        w.names.variables = saved;
+        (address, steps)
+    }
+
+    /// Packs what depends on the rows: along the terms, which are neighbours in the panel.
+    fn pack_rows(&self, w: &mut Writer, parts: &Parts, group: &str, rows: &str, row: &str) {
+        let count = self.row_count;
+        let (panel, terms) = (&parts.row_panel, &parts.terms);
+        let u = w.names.fresh("u");
+        w.lines.open(format!("for (int64_t {u} = 0; {u} < {count}; {u}++)"));
+        w.lines.open(format!("if ({u} >= {rows})"));
+        for number in 0..self.panels.by_row.len() {
+            let place = format!("{panel} + {} + {u}*{TERMS}", number * count * TERMS);
+            w.lines.line(format!("memset({place}, 0, (size_t){terms}*sizeof(gx_t));"));
+        }
+        w.lines.line("continue;");
+        w.lines.close();
+        w.lines.line(format!("const int64_t {row} = {group} + {u};"));
+        let at = w.names.fresh("at");
+        w.lines.line(format!("int64_t {at} = 0;"));
+        let (inner, outer) = self.terms.split_last().expect("a reduction has loops");
+        let (bounds, outer_bounds) = parts.boxes.split_last().expect("a reduction has loops");
+        for (l, (start, end)) in outer.iter().zip(outer_bounds) {
+            let v = w.names.variables[l.variable].clone();
+            w.lines.open(format!("for (int64_t {v} = {start}; {v} <= {end}; {v}++)"));
+        }
+        let v = w.names.variables[inner.variable].clone();
+        let in_lanes = self.panels.rows_in_lanes;
+        let step = if in_lanes { "GX_W" } else { "1" };
+        w.lines.open(format!("for (int64_t {v} = {}; {v} <= {}; {v} += {step})", bounds.0, bounds.1));
+        let mut instances = Instances::default();
+        let mut n = String::new();
+        if in_lanes {
+            n = w.names.fresh("n");
+            w.lines.line(format!("const int64_t {n} = gx_smaller(GX_W, {} - {v} + 1);", bounds.1));
+            instances.lanes = Some((inner.variable, vec![v.clone()]));
+            instances.partial = vec![n.clone()];
+        }
+        let mut values = w.values(instances);
+        let found: Vec<String> = self
+            .panels
+            .by_row
+            .iter()
+            .map(|id| if in_lanes { values.wide(*id, (0, 0)) } else { values.value(*id, (0, 0)) })
+            .collect();
+        for (number, value) in found.iter().enumerate() {
+            let place = format!("{panel} + {} + {u}*{TERMS} + {at}", number * count * TERMS);
+            match in_lanes {
+                true => w.lines.line(format!("gx_store_n({place}, {value}, {n});")),
+                false => w.lines.line(format!("*({place}) = {value};")),
+            }
+        }
+        w.lines.line(format!("{at} += {};", if in_lanes { n.as_str() } else { "1" }));
+        w.close(outer.len() + 2);
+    }
+
+    /// A function that combines a tile with the target, unless the target holds nothing yet.
+    fn put(&self, w: &mut Writer) -> String {
+        let scalar = combine(self.op, "*to", "*from", false, w.functions);
+        let vector = combine(self.op, "gx_load(to)", "gx_load(from)", true, w.functions);
+        let name = format!("gx_put_{}", self.op.name());
+        let text = format!(
+            "/* Combines rows x lanes elements of a tile with the target; a fresh target holds nothing yet. */\n\
+             static GX_NOINLINE void {name}(gx_t *target, int64_t row_step, int64_t lane_step, const gx_t *tile,\n    \
+             int64_t width, int64_t rows, int64_t lanes, int fresh)\n{{\n    \
+             for (int64_t u = 0; u < rows; u++) {{\n        \
+             int64_t v = 0;\n        \
+             for (; lane_step == 1 && v + GX_W <= lanes; v += GX_W) {{\n            \
+             gx_t *const to = target + u*row_step + v;\n            \
+             const gx_t *const from = tile + u*width + v;\n            \
+             gx_store(to, fresh ? gx_load(from) : {vector});\n        }}\n        \
+             for (; v < lanes; v++) {{\n            \
+             gx_t *const to = target + u*row_step + v*lane_step;\n            \
+             const gx_t *const from = tile + u*width + v;\n            \
+             *to = fresh ? *from : {scalar};\n        }}\n    }}\n}}\n"
+        );
+        w.shared.add(name.clone(), text);
+        name
+    }
+
+    /// A function for the register tile: `row_count` × `vectors` accumulators over all terms of a box. Contractions of
+    /// the same form share it.
+    fn micro(&self, w: &mut Writer) -> String {
+        let (count, width) = (self.row_count, self.vectors);
+        let points: Vec<(usize, usize)> = (0..count).flat_map(|r| (0..width).map(move |v| (r, v))).collect();
+        let sums: Vec<String> = points.iter().map(|(r, v)| format!("sum_{r}_{v}")).collect();
+        let outer = std::mem::replace(&mut w.lines, Lines::at(1));
+        let next = w.names.restart();
+        sums.iter().for_each(|sum| w.lines.line(format!("gx_v {sum} = gx_all({});", neutral(self.op, w.single))));
+        w.lines.open("for (int64_t at = 0; at < terms; at++)");
+        self.body(w, &points, &sums);
+        w.lines.close();
+        for ((row, vector), sum) in points.iter().zip(&sums) {
+            w.lines.line(format!("gx_store(tile + {row}*step + {vector}*GX_W, {sum});"));
+        }
+        w.names.resume(next);
+        let body = std::mem::replace(&mut w.lines, outer).text;
+        let mut arguments = vec!["int64_t terms".to_string()];
+        for n in 0..self.panels.by_row.len() {
+            arguments.push(format!("const gx_t *restrict rows{n}, int64_t row_step{n}, int64_t row_term{n}"));
+        }
+        for n in 0..self.panels.by_lane.len() {
+            arguments.push(format!("const gx_t *restrict lanes{n}, int64_t lane_term{n}"));
+        }
+        (0..self.panels.by_term.len()).for_each(|n| arguments.push(format!("const gx_t *restrict each{n}")));
+        arguments.push("gx_t *restrict tile, int64_t step".into());
+        let arguments = arguments.join(",\n    ");
+        w.shared.function("gx_tile", |name| {
+            format!(
+                "/* {count} rows of {width} vectors, reduced over terms. */\n\
+                 static GX_NOINLINE void {name}({arguments})\n{{\n{body}}}\n"
+            )
+        })
+    }
+
+    fn body(&self, w: &mut Writer, points: &[(usize, usize)], sums: &[String]) {
+        let width = self.vectors;
+        let mut given: Vec<((ExprId, (usize, usize)), (String, bool))> = Vec::new();
+        for (number, id) in self.panels.by_lane.iter().enumerate() {
+            for vector in 0..width {
+                let name = format!("b{number}_{vector}");
+                let offset = format!("at*lane_term{number} + {vector}*GX_W");
+                w.lines.line(format!("const gx_v {name} = gx_load(lanes{number} + {offset});"));
+                let instances = (0..self.row_count).map(|row| (row, vector));
+                given.extend(instances.map(|p| ((*id, p), (name.clone(), true))));
+            }
+        }
+        for (number, id) in self.panels.by_row.iter().enumerate() {
+            for row in 0..self.row_count {
+                let offset = format!("{row}*row_step{number} + at*row_term{number}");
+                let name = format!("a{number}_{row}");
+                w.lines.line(format!("const gx_t {name} = rows{number}[{offset}];"));
+                given.extend((0..width).map(|vector| ((*id, (row, vector)), (name.clone(), false))));
+            }
+        }
+        for (number, id) in self.panels.by_term.iter().enumerate() {
+            let name = format!("c{number}");
+            w.lines.line(format!("const gx_t {name} = each{number}[at];"));
+            given.extend(points.iter().map(|p| ((*id, *p), (name.clone(), false))));
+        }
+        let instances = Instances {
+            lanes: Some((self.lane.variable, vec![String::new(); width])),
+            rows: Some((self.row.variable, vec![String::new(); self.row_count])),
+            partial: Vec::new(),
+        };
+        let mut values = w.values(instances);
+        values.given = given.into_iter().collect();
+        let found: Vec<String> = points.iter().map(|p| values.wide(self.leaf.body, *p)).collect();
+        for (sum, value) in sums.iter().zip(found) {
+            let combined = combine(self.op, sum, &value, true, w.functions);
+            w.lines.line(format!("{sum} = {combined};"));
+        }
+    }
+
+    /// Without a single term, the results are the neutral value.
+    fn fill(&self, w: &mut Writer, parts: &Parts, block: &str) {
+        let (row, lane) = (w.names.variables[self.row.variable].clone(), w.names.variables[self.lane.variable].clone());
+        w.lines.open(format!("if ({})", parts.fresh));
+        let (first, last, stop) = (&parts.first_row, &parts.last_row, &parts.last_lane);
+        w.lines.open(format!("for (int64_t {row} = {first}; {row} <= {last}; {row}++)"));
+        w.lines.open(format!("for (int64_t {lane} = {block}; {lane} <= {stop}; {lane}++)"));
+        let target = w.names.element(w.nest, self.leaf.target, &self.leaf.subscripts);
+        w.lines.line(format!("{target} = {};", neutral(self.op, w.single)));
+        w.close(3);
+    }
+}

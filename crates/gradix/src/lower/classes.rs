@@ -1,0 +1,86 @@
+//! Residue classes: an output that occurs inside `⌊e / c⌋` is taken apart, `t = 6*t' + r`, so that the divisions
+//! come out even and loops contain none.
+
+use super::Lowering;
+use super::leaves::Placed;
+use crate::nested;
+use crate::program::affine::gcd;
+use crate::program::{Affine, Atom, Range};
+use crate::schedule::skew;
+use gradix_int::Int;
+
+/// The most classes that an output is taken apart into.
+const MAX_CLASSES: i64 = 8;
+
+/// The definition as it is, or once for each residue of one of its outputs.
+pub fn classes(lowering: &mut Lowering, placed: Placed) -> Vec<Placed> {
+    let outputs = placed.variables[..placed.outputs].iter().rev();
+    let taken_apart = outputs.copied().find_map(|v| {
+        let modulus = modulus(lowering, &placed, v);
+        (modulus > Int::ONE && modulus <= Int::from(MAX_CLASSES)).then_some((v, modulus))
+    });
+    let Some((v, modulus)) = taken_apart else { return vec![placed] };
+    let mut residue = Int::ZERO;
+    let mut found = Vec::new();
+    while residue < modulus {
+        found.push(class(lowering, &placed, v, &modulus, &residue));
+        residue += Int::ONE;
+    }
+    found
+}
+
+/// What an output has to be a multiple of, plus a residue, so that all divisions of it come out even.
+fn modulus(lowering: &Lowering, placed: &Placed, v: usize) -> Int {
+    let mut modulus = Int::ONE;
+    let mut see = |affine: &Affine| floors(affine, v, &mut modulus);
+    lowering.nest.frame.exprs.visit_affines(placed.body, &mut see);
+    placed.conditions.iter().for_each(|c| see(&c.affine));
+    placed.ranges.iter().flat_map(|r| r.low.iter().chain(&r.high)).for_each(see);
+    modulus
+}
+
+fn floors(affine: &Affine, v: usize, modulus: &mut Int) {
+    for (atom, _) in affine.terms() {
+        if let Atom::Floor(inner, c) = atom
+            && inner.uses_index(v)
+        {
+            floors(inner, v, modulus);
+            let factor = inner.coefficient(&Atom::Index(v as u32));
+            let own = c / gcd(&factor, c);
+            *modulus = &*modulus / gcd(modulus, &own) * own;
+        }
+    }
+}
+
+fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, residue: &Int) -> Placed {
+    let count = placed.variables.iter().max().map_or(0, |m| m + 1);
+    let mut map: Vec<Affine> = (0..count).map(Affine::index).collect();
+    map[v] = Affine::index(v).scale(modulus).shift(residue.clone());
+    let mut class = placed.clone();
+    for (&variable, range) in placed.variables.iter().zip(&mut class.ranges) {
+        *range = range.map(|bound| bound.with_indices(&map));
+        if variable == v {
+            // v' runs from ⌈(low - r) / m⌉ to ⌊(high - r) / m⌋.
+            let shifted = |a: &Affine| a.shift(-residue.clone());
+            let up = |a: &Affine| shifted(a).shift(modulus - Int::ONE).floor_div(modulus);
+            let low = range.low.iter().map(up).collect();
+            let high = range.high.iter().map(|a| shifted(a).floor_div(modulus)).collect();
+            *range = Range { low, high };
+        }
+    }
+    replace(lowering, &mut class, &map);
+    let skews = skew::skews(&class.variables, &class.ranges, class.outputs, v, lowering.estimate);
+    if !skews.is_empty() {
+        let mut map: Vec<Affine> = (0..count).map(Affine::index).collect();
+        skew::apply(&mut map, &mut class.ranges, &class.variables, v, &skews);
+        replace(lowering, &mut class, &map);
+    }
+    class
+}
+
+/// Replaces variables everywhere but in the ranges.
+fn replace(lowering: &mut Lowering, placed: &mut Placed, map: &[Affine]) {
+    placed.body = nested::remap(&mut lowering.nest.frame.exprs, placed.body, map);
+    placed.subscripts = placed.subscripts.iter().map(|s| s.with_indices(map)).collect();
+    placed.conditions = placed.conditions.iter().map(|c| c.with_indices(map)).collect();
+}

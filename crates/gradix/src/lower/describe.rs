@@ -1,0 +1,97 @@
+//! What was decided for a program, and why, in terms of its sizes.
+
+use super::{Prepared, prepare};
+use crate::diagnostic::Diagnostic;
+use crate::program::{Affine, Definition, Expr, Program};
+use crate::schedule::{Group, Member};
+use gradix_int::Int;
+use std::fmt::Write;
+
+/// The groups of definitions, where each is kept, and the predicted operations, bytes and buffers (8 bytes a number).
+pub fn explain_schedule(program: &Program, estimate: &[Int]) -> Result<String, Diagnostic> {
+    let Prepared { program, schedule, .. } = prepare(program, estimate)?;
+    let mut text = String::new();
+    for (number, group) in schedule.groups.iter().enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        describe_group(&program, group, number, &mut text);
+    }
+    Ok(text)
+}
+
+fn describe_group(program: &Program, group: &Group, number: usize, text: &mut String) {
+    let lead = group.members.iter().find_map(|m| m.slab.map(|p| &program.definitions[m.definition].indices[p]));
+    let how = match (lead, group.parts) {
+        (None, _) => "at once, in one item of work".to_string(),
+        (Some(index), None) => {
+            let item = group.tile * group.tiles;
+            format!("{} values of {} at a time, {item} in an item of work", group.tile, index.name)
+        }
+        (Some(index), Some(parts)) => {
+            let height = group.tile;
+            format!("{height} values of {} at a time, in {parts} parts that are combined in order", index.name)
+        }
+    };
+    let _ = writeln!(text, "group {}: {how}", number + 1);
+    for member in &group.members {
+        describe_member(program, group, member, text);
+    }
+}
+
+fn describe_member(program: &Program, group: &Group, member: &Member, text: &mut String) {
+    let definition = &program.definitions[member.definition];
+    let tensor = &program[definition.tensor];
+    let _ = writeln!(text, "  {}", crate::print::definition(program, definition));
+    let _ = writeln!(text, "    operations: {}", operations(program, definition));
+    let reduces = member.slab.is_some_and(|p| p >= definition.rank);
+    let (extents, why) = match (member.local, group.parts) {
+        (true, _) => (slab_extents(group, member, &tensor.extents), "local: only this group reads it"),
+        (false, Some(_)) if reduces => (tensor.extents.clone(), "stored in parts: it is reduced over the slabs"),
+        (false, _) if program.outputs.contains(&definition.tensor) => (tensor.extents.clone(), "stored: a result"),
+        (false, _) => (tensor.extents.clone(), "stored: other groups read it"),
+    };
+    let mut bytes = vec!["8".to_string()];
+    if let (Some(parts), true) = (group.parts, reduces) {
+        bytes.push(parts.to_string());
+    }
+    bytes.extend(factors(program, &extents));
+    let _ = writeln!(text, "    {why}; bytes: {}", bytes.join("*"));
+    if member.halo != (0, 0) {
+        let (before, after) = member.halo;
+        let _ = writeln!(text, "    computed {before} before and {after} after the slab, where its readers need it");
+    }
+}
+
+/// The slab index of a local buffer has the values of one slab only.
+fn slab_extents(group: &Group, member: &Member, extents: &[Affine]) -> Vec<Affine> {
+    let mut extents = extents.to_vec();
+    if let Some(slab) = member.slab
+        && slab < extents.len()
+    {
+        extents[slab] = Affine::constant(group.tile + member.halo.0 + member.halo.1);
+    }
+    extents
+}
+
+/// Operations at a point times the number of points, as far as ranges are boxes; otherwise bounded by the middle.
+fn operations(program: &Program, definition: &Definition) -> String {
+    let nodes = program.exprs.postorder(definition.body);
+    let own = nodes.iter().filter(|id| matches!(program.exprs[**id], Expr::Unary(..) | Expr::Binary(..))).count();
+    let count = own + usize::from(definition.reduction.is_some());
+    let names: Vec<&str> = definition.indices.iter().map(|i| i.name.as_str()).collect();
+    let points = definition.indices.iter().map(|index| {
+        let extent = (index.range.high[0].clone() - index.range.low[0].clone()).shift(1);
+        factor(&crate::print::affine(program, &names, &extent))
+    });
+    std::iter::once(count.to_string()).chain(points).collect::<Vec<_>>().join("*")
+}
+
+fn factors(program: &Program, extents: &[Affine]) -> Vec<String> {
+    extents.iter().map(|e| factor(&crate::print::affine(program, &[], e))).collect()
+}
+
+/// A sum in parentheses.
+fn factor(text: &str) -> String {
+    if text.contains(' ') { format!("({text})") } else { text.to_string() }
+}

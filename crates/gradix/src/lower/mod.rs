@@ -1,0 +1,320 @@
+//! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
+
+mod classes;
+mod describe;
+mod leaves;
+mod pieces;
+mod shape;
+
+pub use describe::explain_schedule;
+
+use crate::diagnostic::Diagnostic;
+use crate::economise::economise;
+use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
+use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
+use crate::schedule::{self, Group, Member, Schedule};
+use crate::settle;
+use gradix_int::Int;
+
+/// From a program to loops, with a schedule that suits the sizes in `estimate` (one for each param) and is right for
+/// all sizes.
+///
+/// ```
+/// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
+/// let program = gradix::resolve(&ast, &[]).unwrap().program;
+/// let nest = gradix::lower(&program, &[1000.into(), 100.into()]).unwrap();
+/// assert_eq!(nest.kernels.len(), 1);
+/// assert!(gradix::nest::print(&nest).contains("sum k in 0..=K - 1 lanes"));
+/// ```
+pub fn lower(program: &Program, estimate: &[Int]) -> Result<Nest, Diagnostic> {
+    let Prepared { program, schedule, estimate } = prepare(program, estimate)?;
+    Ok(nest_of(&program, &schedule, &estimate))
+}
+
+/// A program as it is scheduled: with fewer operations, a name for every definition, and decisions.
+struct Prepared {
+    program: Program,
+    schedule: Schedule,
+    estimate: Vec<f64>,
+}
+
+fn prepare(program: &Program, estimate: &[Int]) -> Result<Prepared, Diagnostic> {
+    let assumed = estimates(program, estimate);
+    let mut program = economise(program, &assumed)?;
+    settle::drop_unread(&mut program);
+    settle::name_all(&mut program)?;
+    let estimate = estimates(&program, estimate);
+    schedule::arrange(&mut program, &estimate);
+    let schedule = schedule::schedule(&program, &estimate);
+    Ok(Prepared { program, schedule, estimate })
+}
+
+/// The sizes as numbers; sizes that were added since are computed from the others.
+fn estimates(program: &Program, given: &[Int]) -> Vec<f64> {
+    let mut values: Vec<f64> = given.iter().map(|v| v.to_f64().value()).collect();
+    for param in &program.params[values.len().min(program.params.len())..] {
+        use crate::program::ParamKind;
+        let at = |a: &Affine| schedule::value(a, &[], &values);
+        let value = match &param.kind {
+            ParamKind::Free => 512.0,
+            ParamKind::Fixed(value) => value.to_f64().value(),
+            ParamKind::Smallest(parts) => parts.iter().map(at).fold(f64::INFINITY, f64::min),
+            ParamKind::Largest(parts) => parts.iter().map(at).fold(f64::NEG_INFINITY, f64::max),
+        };
+        values.push(value);
+    }
+    values
+}
+
+/// The loops for a schedule.
+pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64]) -> Nest {
+    let mut frame = program.clone();
+    frame.definitions.clear();
+    let kinds = (0..program.tensors.len() as u32).map(TensorId).map(|id| match program[id].kind {
+        TensorKind::Input => BufferKind::Input,
+        _ if program.outputs.contains(&id) => BufferKind::Output,
+        TensorKind::Defined | TensorKind::Nested => BufferKind::Temporary,
+    });
+    let kinds = kinds.collect();
+    let nest = Nest { frame, kinds, kernels: Vec::new() };
+    let context = program.size_context();
+    let mut lowering = Lowering { program, estimate, nest, context, slabs: Default::default(), width: 1.0 };
+    schedule.groups.iter().for_each(|group| lowering.group(group));
+    lowering.nest
+}
+
+/// What is known while kernels are made.
+struct Lowering<'a> {
+    program: &'a Program,
+    estimate: &'a [f64],
+    nest: Nest,
+    context: Vec<Constraint>,
+    slabs: leaves::Slabs,
+    /// The height of the slab at hand.
+    width: f64,
+}
+
+/// A kernel that is being made.
+struct Making {
+    kernel: Kernel,
+    /// The variable of the tile, its size, and what holds for the variables.
+    tile: usize,
+    size: i64,
+    context: Vec<Constraint>,
+}
+
+impl Lowering<'_> {
+    fn group(&mut self, group: &Group) {
+        let number = self.nest.kernels.len();
+        self.width = group.tile as f64;
+        let lead = group.members.iter().find_map(|m| m.slab.map(|p| (m, p)));
+        let range = lead.map(|(m, p)| self.program.definitions[m.definition].indices[p].range.clone());
+        let work = match &range {
+            None => Work::single(),
+            Some(range) => work(range, group),
+        };
+        let doc = group
+            .members
+            .iter()
+            .map(|m| crate::print::definition(self.program, &self.program.definitions[m.definition]));
+        let name = format!("kernel_{number}");
+        let variables = ["first", "last", "item"].map(String::from).to_vec();
+        let kernel = Kernel { name, doc: doc.collect(), variables, work: work.clone(), steps: Vec::new() };
+        let mut context = self.context.clone();
+        let (first, last) = (Affine::index(FIRST), Affine::index(LAST));
+        context.push(Constraint::at_most(work.low.clone(), first.clone()));
+        context.push(Constraint::at_most(last.clone(), work.high.clone()));
+        let mut making = Making { kernel, tile: FIRST, size: group.tile, context };
+        if range.is_some() && (group.tiles > 1 || group.parts.is_some()) {
+            making.tile = making.variable("tile");
+            making.context.push(Constraint::at_most(first.clone(), Affine::index(making.tile)));
+            making.context.push(Constraint::at_most(Affine::index(making.tile), last.clone()));
+        }
+        self.place_locals(group, number);
+        let partial = self.partials(group);
+        let mut before = Vec::new();
+        let mut inside = Vec::new();
+        for member in &group.members {
+            let definition = &self.program.definitions[member.definition];
+            match partial.iter().find(|(d, _)| *d == member.definition) {
+                Some((_, buffer)) => {
+                    before.push(Step::Leaf(self.cleared(definition, *buffer, &mut making)));
+                    inside.extend(self.member(definition, member, &mut making, Some(*buffer)));
+                }
+                None => inside.extend(self.member(definition, member, &mut making, None)),
+            }
+        }
+        making.kernel.steps = before;
+        if making.tile == FIRST {
+            making.kernel.steps.extend(inside);
+        } else {
+            let range = Range { low: vec![first], high: vec![last] };
+            let tile = Tile { variable: making.tile, range, size: group.tile, steps: inside };
+            making.kernel.steps.push(Step::Tile(tile));
+        }
+        self.nest.kernels.push(making.kernel);
+        for (definition, buffer) in partial {
+            self.combined(&self.program.definitions[definition].clone(), buffer);
+        }
+    }
+
+    /// Local members get a buffer of the size of a slab.
+    fn place_locals(&mut self, group: &Group, number: usize) {
+        for member in group.members.iter().filter(|m| m.local) {
+            let definition = &self.program.definitions[member.definition];
+            let slot = definition.tensor.0 as usize;
+            self.nest.kinds[slot] = BufferKind::Local(number);
+            if let Some(slab) = member.slab.filter(|&p| p < definition.rank) {
+                let rows = group.tile + member.halo.0 + member.halo.1;
+                self.nest.frame.tensors[slot].extents[slab] = Affine::constant(rows);
+                self.slabs.insert(definition.tensor, (slab, member.halo.0));
+            }
+        }
+    }
+
+    /// A buffer with one part for each item, for every member that reduces over the slab index.
+    fn partials(&mut self, group: &Group) -> Vec<(usize, TensorId)> {
+        let Some(parts) = group.parts else { return Vec::new() };
+        let mut found = Vec::new();
+        for member in &group.members {
+            let definition = &self.program.definitions[member.definition];
+            if member.slab.is_some_and(|p| p >= definition.rank) {
+                let tensor = &self.program[definition.tensor];
+                let extents = std::iter::once(Affine::constant(parts)).chain(tensor.extents.iter().cloned());
+                let (name, rank) = (format!("{}_parts", tensor.name), tensor.rank + 1);
+                let buffer = self.buffer(name, extents.collect(), rank, BufferKind::Temporary);
+                found.push((member.definition, buffer));
+            }
+        }
+        found
+    }
+
+    fn buffer(&mut self, name: String, extents: Vec<Affine>, rank: usize, kind: BufferKind) -> TensorId {
+        let taken = |n: &str| self.nest.frame.tensors.iter().any(|t| t.name == n);
+        let name = crate::program::names::fresh_where(&name, taken);
+        self.nest.kinds.push(kind);
+        self.nest.frame.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
+    }
+
+    /// A leaf that sets this item's part to the neutral value.
+    fn cleared(&mut self, definition: &Definition, buffer: TensorId, making: &mut Making) -> Leaf {
+        let outputs: Vec<Loop> = definition.indices[..definition.rank]
+            .iter()
+            .map(|index| Loop { variable: making.variable(&index.name), range: index.range.clone() })
+            .collect();
+        let subscripts = std::iter::once(Affine::index(ITEM)).chain(outputs.iter().map(|l| Affine::index(l.variable)));
+        let op = definition.reduction.expect("what has parts is a reduction");
+        let body = self.nest.frame.exprs.constant(op.neutral());
+        let lanes = outputs.len().checked_sub(1);
+        let shape = Shape { lanes, vectors: 1, ..Shape::default() };
+        let rank = outputs.len();
+        Leaf {
+            target: buffer,
+            subscripts: subscripts.collect(),
+            loops: outputs,
+            outputs: rank,
+            reduction: None,
+            accumulate: false,
+            guards: Vec::new(),
+            body,
+            shape,
+        }
+    }
+
+    /// A kernel that combines the parts in order.
+    fn combined(&mut self, definition: &Definition, buffer: TensorId) {
+        let op = definition.reduction.expect("what has parts is a reduction");
+        let rank = definition.rank;
+        let part = crate::program::Index {
+            name: "part".into(),
+            range: Range::extent(self.nest.frame[buffer].extents[0].clone()),
+        };
+        let indices: Vec<_> = definition.indices[..rank].iter().cloned().chain([part]).collect();
+        let subscripts = std::iter::once(Affine::index(rank)).chain((0..rank).map(Affine::index)).collect();
+        let body = self.nest.frame.exprs.access(buffer, subscripts);
+        let whole = Definition {
+            tensor: definition.tensor,
+            indices,
+            rank,
+            reduction: Some(op),
+            conditions: Vec::new(),
+            assumptions: Vec::new(),
+            body,
+        };
+        let number = self.nest.kernels.len();
+        let name = &self.program[definition.tensor].name;
+        let doc = vec![format!("{name}: its parts, combined in order")];
+        let variables = ["first", "last", "item"].map(String::from).to_vec();
+        let kernel = Kernel { name: format!("kernel_{number}"), doc, variables, work: Work::single(), steps: vec![] };
+        let mut making = Making { kernel, tile: FIRST, size: 1, context: self.context.clone() };
+        let member = Member { definition: 0, slab: None, halo: (0, 0), local: false };
+        making.kernel.steps = self.member(&whole, &member, &mut making, None);
+        self.nest.kernels.push(making.kernel);
+    }
+
+    /// The assumed number of values of each variable, given in order.
+    fn extents(&self, variables: &[usize], ranges: &[Range]) -> Vec<f64> {
+        let mut middle = vec![0.0; variables.iter().max().map_or(0, |v| v + 1).max(3)];
+        let mut extents = Vec::new();
+        for (&v, range) in variables.iter().zip(ranges) {
+            let (low, high) = self.span(range, &middle);
+            extents.push((high - low + 1.0).max(0.0));
+            middle[v] = (low + high) / 2.0;
+        }
+        extents
+    }
+
+    /// Assumed bounds; those of slabs don't count.
+    fn span(&self, range: &Range, middle: &[f64]) -> (f64, f64) {
+        let at = |a: &&Affine| schedule::value(a, middle, self.estimate);
+        let own = |a: &&Affine| !a.uses_index(FIRST) && !a.uses_index(LAST);
+        let low = range.low.iter().filter(own).map(|a| at(&a)).fold(f64::NEG_INFINITY, f64::max);
+        let high = range.high.iter().filter(own).map(|a| at(&a)).fold(f64::INFINITY, f64::min);
+        let width = self.width;
+        match (low.is_finite(), high.is_finite()) {
+            (true, true) => (low, high),
+            (true, false) => (low, low + width - 1.0),
+            (false, true) => (high - width + 1.0, high),
+            (false, false) => (0.0, width - 1.0),
+        }
+    }
+
+    /// The assumed middle of the space, by variable.
+    fn middle(&self, placed: &leaves::Placed, making: &Making) -> Vec<f64> {
+        let mut middle = vec![0.0; making.kernel.variables.len()];
+        let work = &making.kernel.work;
+        let (low, high) =
+            (schedule::value(&work.low, &[], self.estimate), schedule::value(&work.high, &[], self.estimate));
+        middle[FIRST] = (low + high) / 2.0;
+        middle[LAST] = middle[FIRST] + making.size as f64;
+        middle[making.tile] = middle[FIRST];
+        for (&v, range) in placed.variables.iter().zip(&placed.ranges) {
+            let low = range.low.iter().map(|a| schedule::value(a, &middle, self.estimate));
+            let high = range.high.iter().map(|a| schedule::value(a, &middle, self.estimate));
+            middle[v] = (low.fold(f64::NEG_INFINITY, f64::max) + high.fold(f64::INFINITY, f64::min)) / 2.0;
+        }
+        middle
+    }
+}
+
+impl Making {
+    fn variable(&mut self, name: &str) -> usize {
+        self.kernel.variables.push(name.to_string());
+        self.kernel.variables.len() - 1
+    }
+}
+
+/// How the values of the slab index are divided into items.
+fn work(range: &Range, group: &Group) -> Work {
+    let (low, high) = (range.low[0].clone(), range.high[0].clone());
+    match group.parts {
+        None => Work { low, high, step: Affine::constant(group.tile * group.tiles), parts: None },
+        Some(parts) => {
+            // As many whole tiles as all parts need.
+            let unit = Int::from(parts * group.tile);
+            let extent = (high.clone() - low.clone()).shift(1);
+            let step = extent.shift(&unit - Int::ONE).floor_div(&unit).scale(&Int::from(group.tile));
+            Work { low, high, step, parts: Some(parts) }
+        }
+    }
+}

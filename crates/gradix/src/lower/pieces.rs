@@ -1,0 +1,266 @@
+//! Splitting an index space, so that loops contain no condition: interior and boundary, on and off a diagonal.
+//!
+//! The conditions on indices in a body, and the bounds of a reduction that depend on the index that is to be
+//! vectorised, cut the space of the outputs. One piece is the *interior*, where each has the outcome that it has in
+//! the middle; the others are what is left when one condition after the other fails.
+
+use super::leaves::Placed;
+use super::{Lowering, Making, shape};
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, Range, Relation};
+use crate::{build, guard, simplify, system};
+
+/// A part of the index space with its own body.
+pub struct Piece {
+    pub subscripts: Vec<Affine>,
+    pub outputs: Vec<Range>,
+    pub terms: Vec<Range>,
+    pub guards: Vec<Constraint>,
+    pub body: ExprId,
+}
+
+/// The most conditions that cut the space; past that, they are tested where they stand.
+const MAX_CUTS: usize = 8;
+
+/// The pieces of a definition; together they cover its outputs, and no two overlap.
+pub fn split(lowering: &mut Lowering, placed: &Placed, making: &Making) -> Vec<Piece> {
+    let known = [making.context.as_slice(), &output_domain(placed)].concat();
+    let mut pieces = Vec::new();
+    for region in by_equations(lowering, placed, &known) {
+        let cuts = cuts(lowering, placed, making, &known, &region);
+        for part in parts(&known, region, cuts) {
+            match piece(lowering, placed, &known, &part) {
+                Ok(found) => pieces.extend(found),
+                Err(Unsplit) => return vec![whole(placed)],
+            }
+        }
+    }
+    pieces
+}
+
+/// Cutting would leave conditions on outputs, which a reduction can't have.
+struct Unsplit;
+
+fn whole(placed: &Placed) -> Piece {
+    let (outputs, terms) = placed.ranges.split_at(placed.outputs);
+    Piece {
+        subscripts: placed.subscripts.clone(),
+        outputs: outputs.to_vec(),
+        terms: terms.to_vec(),
+        guards: placed.conditions.clone(),
+        body: placed.body,
+    }
+}
+
+fn output_domain(placed: &Placed) -> Vec<Constraint> {
+    let outputs = placed.variables[..placed.outputs].iter().zip(&placed.ranges);
+    outputs.flat_map(|(&v, range)| range.constraints(v).collect::<Vec<_>>()).collect()
+}
+
+fn term_domain(placed: &Placed) -> Vec<Constraint> {
+    let terms = placed.variables.iter().zip(&placed.ranges).skip(placed.outputs);
+    let ranges = terms.flat_map(|(&v, range)| range.constraints(v).collect::<Vec<_>>());
+    ranges.chain(placed.conditions.iter().cloned()).collect()
+}
+
+/// The index conditions below a body that mention no index of the reduction.
+fn conditions(exprs: &Exprs, placed: &Placed, body: ExprId) -> Vec<Constraint> {
+    let mut found: Vec<Constraint> = Vec::new();
+    let terms = &placed.variables[placed.outputs..];
+    for id in exprs.postorder(body) {
+        if let Expr::Select(c, ..) = exprs[id] {
+            exprs.visit_condition(c, &mut |condition| {
+                if let Cond::Index(constraint) = condition
+                    && !terms.iter().any(|&t| constraint.affine.uses_index(t))
+                    && !found.contains(constraint)
+                {
+                    found.push(constraint.clone());
+                }
+            });
+        }
+    }
+    found
+}
+
+fn has_floor(constraint: &Constraint) -> bool {
+    constraint.affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)))
+}
+
+/// On and off diagonals: at most two equations are told apart.
+fn by_equations(lowering: &Lowering, placed: &Placed, known: &[Constraint]) -> Vec<Vec<Constraint>> {
+    let all = conditions(&lowering.nest.frame.exprs, placed, placed.body);
+    let equations = all.into_iter().filter(|c| c.relation == Relation::Zero && !has_floor(c)).take(2);
+    let mut regions: Vec<Vec<Constraint>> = vec![Vec::new()];
+    for equation in equations {
+        let mut cut = Vec::new();
+        for region in regions {
+            for side in std::iter::once(equation.clone()).chain(equation.negated()) {
+                let side = [region.as_slice(), &[side]].concat();
+                if !system::is_empty(&[known, &side].concat()) {
+                    cut.push(side);
+                }
+            }
+        }
+        regions = cut;
+    }
+    regions
+}
+
+/// The conditions that hold in the interior of a region.
+fn cuts(
+    lowering: &mut Lowering,
+    placed: &Placed,
+    making: &Making,
+    known: &[Constraint],
+    region: &[Constraint],
+) -> Vec<Constraint> {
+    let middle = lowering.middle(placed, making);
+    let here = [known, region].concat();
+    let domain = [here.as_slice(), &term_domain(placed)].concat();
+    let exprs = &mut lowering.nest.frame.exprs;
+    let body = match conditions(exprs, placed, placed.body).is_empty() {
+        true => placed.body,
+        false => simplify::assuming(exprs, placed.body, domain),
+    };
+    let mut cuts = Vec::new();
+    for condition in conditions(exprs, placed, body) {
+        if condition.relation == Relation::Zero || has_floor(&condition) {
+            continue;
+        }
+        let holds = crate::schedule::value(&condition.affine, &middle, lowering.estimate) >= 0.0;
+        cuts.push(if holds { condition } else { condition.negated().remove(0) });
+    }
+    cuts.extend(bound_cuts(lowering, placed));
+    match system::prune(cuts, &here) {
+        Some(cuts) if cuts.len() <= MAX_CUTS => cuts,
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// Bounds of the reduction that depend on the lanes or rows give way to those that don't.
+fn bound_cuts(lowering: &Lowering, placed: &Placed) -> Vec<Constraint> {
+    let mut cuts = Vec::new();
+    if placed.reduction.is_none() {
+        return cuts;
+    }
+    for v in shape::preferred(lowering, placed) {
+        for range in &placed.ranges[placed.outputs..] {
+            for (bounds, is_low) in [(&range.low, true), (&range.high, false)] {
+                let (mixed, plain): (Vec<&Affine>, Vec<&Affine>) = bounds.iter().partition(|b| b.uses_index(v));
+                let Some(plain) = plain.first() else { continue };
+                for bound in mixed {
+                    let (low, high) = if is_low { (bound, *plain) } else { (*plain, bound) };
+                    cuts.push(Constraint::at_most(low.clone(), high.clone()));
+                }
+            }
+        }
+    }
+    let outputs_only = |c: &Constraint| placed.variables[placed.outputs..].iter().all(|&t| !c.affine.uses_index(t));
+    cuts.retain(|c| outputs_only(c) && c.decided().is_none());
+    cuts
+}
+
+/// The interior, then what is left where one cut after the other fails.
+fn parts(known: &[Constraint], region: Vec<Constraint>, cuts: Vec<Constraint>) -> Vec<Vec<Constraint>> {
+    let mut parts = vec![[region.as_slice(), &cuts].concat()];
+    let mut inside = region;
+    for cut in cuts {
+        for outside in cut.negated() {
+            let part = [inside.as_slice(), &[outside]].concat();
+            if !system::is_empty(&[known, &part].concat()) {
+                parts.push(part);
+            }
+        }
+        inside.push(cut);
+    }
+    parts
+}
+
+/// The loops over a part; `None` if it has no points.
+fn piece(
+    lowering: &mut Lowering,
+    placed: &Placed,
+    known: &[Constraint],
+    part: &[Constraint],
+) -> Result<Option<Piece>, Unsplit> {
+    let (outputs, terms) = placed.ranges.split_at(placed.outputs);
+    let (mut outputs, mut guards) = (outputs.to_vec(), placed.conditions.clone());
+    let context: Vec<Constraint> = known[..known.len() - output_domain(placed).len()].to_vec();
+    if !part.is_empty() {
+        let rows = [output_domain(placed).as_slice(), part].concat();
+        match system::solve(rows, &placed.variables[..placed.outputs], &context) {
+            Ok(None) => return Ok(None),
+            Ok(Some(solved)) => {
+                outputs = solved.ranges;
+                guards.extend(solved.conditions);
+                guards.extend(solved.outer);
+            }
+            Err(_) => return Err(Unsplit),
+        }
+        if placed.reduction.is_some() && guards.len() > placed.conditions.len() {
+            return Err(Unsplit);
+        }
+    }
+    let here = [known, part].concat();
+    let terms = match part.is_empty() {
+        true => terms.to_vec(),
+        false => terms.iter().map(|range| without_idle_bounds(range, &here)).collect(),
+    };
+    let domain = [here, term_domain(placed)].concat();
+    let exprs = &mut lowering.nest.frame.exprs;
+    let conditional = exprs.postorder(placed.body).iter().any(|id| matches!(exprs[*id], Expr::Select(..)));
+    let body = if conditional { simplify::assuming(exprs, placed.body, domain) } else { placed.body };
+    let body = unmixed(exprs, body);
+    Ok(Some(Piece { subscripts: placed.subscripts.clone(), outputs, terms, guards, body }))
+}
+
+/// Drops bounds that another one makes superfluous.
+fn without_idle_bounds(range: &Range, known: &[Constraint]) -> Range {
+    let thin = |bounds: &[Affine], is_low: bool| {
+        let mut kept = bounds.to_vec();
+        for position in (0..kept.len()).rev() {
+            let beaten = |other: &Affine| {
+                let (low, high) = if is_low { (&kept[position], other) } else { (other, &kept[position]) };
+                system::implies(known, &Constraint::at_most(low.clone(), high.clone()))
+            };
+            if kept.len() > 1 && kept.iter().enumerate().any(|(i, other)| i != position && beaten(other)) {
+                kept.remove(position);
+            }
+        }
+        kept
+    };
+    Range { low: thin(&range.low, true), high: thin(&range.high, false) }
+}
+
+/// Every choice is made either by indices or by values: `if i > 0 and x > 0` becomes two choices.
+pub fn unmixed(exprs: &mut Exprs, body: ExprId) -> ExprId {
+    Rewriter::default().rewrite(exprs, body, &mut Unmix)
+}
+
+struct Unmix;
+
+impl Rules for Unmix {
+    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
+        if !guard::has_values(exprs, c) || !has_indices(exprs, c) {
+            return exprs.add(Expr::Select(c, a, b));
+        }
+        match exprs[c].clone() {
+            Cond::Index(_) | Cond::Compare(..) => build::select(exprs, c, a, b),
+            Cond::Not(x) => self.select(exprs, x, b, a),
+            Cond::And(x, y) => {
+                let inner = self.select(exprs, y, a, b);
+                self.select(exprs, x, inner, b)
+            }
+            Cond::Or(x, y) => {
+                let inner = self.select(exprs, y, a, b);
+                self.select(exprs, x, a, inner)
+            }
+        }
+    }
+}
+
+fn has_indices(exprs: &Exprs, c: CondId) -> bool {
+    let mut found = false;
+    exprs.visit_condition(c, &mut |condition| found |= matches!(condition, Cond::Index(_)));
+    found
+}

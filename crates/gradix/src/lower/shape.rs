@@ -1,0 +1,259 @@
+//! What runs in the lanes of vectors, what in rows of registers, and what is packed.
+//!
+//! The cost of a loop as the lanes is counted in loads and stores: neighbours in memory are cheap, others are not;
+//! what does not depend on the lanes costs next to nothing.
+
+use super::Lowering;
+use super::leaves::Placed;
+use crate::nest::{BufferKind, Leaf, Panels, Shape};
+use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs, TensorId};
+use gradix_int::Int;
+
+/// The assumed number of lanes.
+const LANES: f64 = 8.0;
+
+/// The outputs that would best be lanes and rows, whatever ranges say.
+pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
+    let exprs = &lowering.nest.frame.exprs;
+    let extents = lowering.extents(&placed.variables, &placed.ranges);
+    let body = Body::of(exprs, placed.body);
+    let terms: f64 = extents[placed.outputs..].iter().product();
+    let bounds: Vec<&Affine> =
+        placed.ranges[placed.outputs..].iter().flat_map(|r| r.low.iter().chain(&r.high)).collect();
+    let cost = |position: usize| {
+        let v = placed.variables[position];
+        let moves = bounds.iter().any(|b| b.uses_index(v));
+        body.cost(&placed.subscripts, v, extents[position], terms) + if moves { 0.1 } else { 0.0 }
+    };
+    let Some(lanes) = (0..placed.outputs).rev().min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { return Vec::new() };
+    let shares = |p: &usize| body.accesses.iter().any(|(_, s)| s.iter().all(|s| !s.uses_index(placed.variables[*p])));
+    let rows = (0..placed.outputs).rev().filter(|p| *p != lanes && extents[*p] >= 8.0).find(shares);
+    std::iter::once(lanes).chain(rows).map(|p| placed.variables[p]).collect()
+}
+
+/// How a leaf is vectorised.
+pub fn choose(lowering: &Lowering, leaf: &Leaf) -> Shape {
+    let exprs = &lowering.nest.frame.exprs;
+    let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
+    let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
+    let extents = lowering.extents(&variables, &ranges);
+    let body = Body::of(exprs, leaf.body);
+    let mut best: Option<(f64, usize)> = None;
+    for (position, l) in leaf.loops.iter().enumerate() {
+        let innermost = position + 1 == leaf.loops.len();
+        if position >= leaf.outputs && !innermost || extents[position] < 2.0 || !is_free(leaf, &body, l.variable) {
+            continue;
+        }
+        let terms: f64 = extents[leaf.outputs..].iter().product();
+        let mut cost = body.cost(&leaf.subscripts, l.variable, extents[position], terms);
+        if position >= leaf.outputs {
+            // The lanes have to be summed up, and sums depend on each other.
+            cost += 40.0 / extents[position] / LANES + 0.3;
+        }
+        if best.is_none_or(|(least, _)| cost < least) {
+            best = Some((cost, position));
+        }
+    }
+    let Some((_, lanes)) = best else { return Shape::default() };
+    let rows = rows(leaf, &body, lanes, &extents);
+    let vectors = vectors(leaf, lanes, rows, &extents);
+    Shape { lanes: Some(lanes), vectors, rows, panels: None }
+}
+
+/// Whether nothing but subscripts and values depends on a variable, and on no floor of it.
+fn is_free(leaf: &Leaf, body: &Body, variable: usize) -> bool {
+    let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
+    let fixed = bounds.chain(leaf.guards.iter().map(|g| &g.affine)).chain(&body.conditions);
+    fixed.into_iter().all(|a| !a.uses_index(variable))
+        && body.affines.iter().chain(&leaf.subscripts).all(|a| !is_inside_floor(a, variable))
+}
+
+fn is_inside_floor(affine: &Affine, variable: usize) -> bool {
+    affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(variable)))
+}
+
+/// What a body reads and asks.
+struct Body {
+    accesses: Vec<(TensorId, Vec<Affine>)>,
+    conditions: Vec<Affine>,
+    affines: Vec<Affine>,
+}
+
+impl Body {
+    fn of(exprs: &Exprs, root: ExprId) -> Self {
+        let mut body = Body { accesses: Vec::new(), conditions: Vec::new(), affines: Vec::new() };
+        for id in exprs.postorder(root) {
+            match &exprs[id] {
+                Expr::Access(buffer, subscripts) => {
+                    body.accesses.push((*buffer, subscripts.clone()));
+                    body.affines.extend(subscripts.iter().cloned());
+                }
+                Expr::Index(affine) => body.affines.push(affine.clone()),
+                Expr::Select(c, ..) => exprs.visit_condition(*c, &mut |c| {
+                    if let Cond::Index(constraint) = c {
+                        body.conditions.push(constraint.affine.clone());
+                    }
+                }),
+                Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) => {}
+            }
+        }
+        body
+    }
+
+    /// Loads and stores for one element with this variable in the lanes.
+    fn cost(&self, subscripts: &[Affine], v: usize, extent: f64, terms: f64) -> f64 {
+        let reads: f64 = self.accesses.iter().map(|(_, s)| step_cost(s, v)).sum();
+        let writes = match subscripts.iter().any(|s| s.uses_index(v)) {
+            true => step_cost(subscripts, v) / terms.max(1.0),
+            false => 0.0,
+        };
+        let filled = (extent / LANES).ceil() * LANES / extent.max(1.0);
+        (reads + writes + 1.0) * filled / LANES
+    }
+}
+
+fn step_cost(subscripts: &[Affine], v: usize) -> f64 {
+    let atom = Atom::Index(v as u32);
+    let last = subscripts.len().wrapping_sub(1);
+    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.coefficient(&atom)));
+    let moving: Vec<(usize, Int)> = factors.filter(|(_, c)| *c != Int::ZERO).collect();
+    match moving.as_slice() {
+        [] => 0.2,
+        [(d, one)] if *d == last && *one == Int::ONE => 1.0,
+        [(d, _)] if *d == last => 5.0,
+        _ => 8.0,
+    }
+}
+
+/// Another output loop whose values share operands.
+fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<(usize, usize)> {
+    leaf.reduction?;
+    let shares = |position: usize| {
+        let v = leaf.loops[position].variable;
+        body.accesses.iter().any(|(_, s)| s.iter().all(|s| !s.uses_index(v)))
+    };
+    let fits = |position: &usize| {
+        *position != lanes && extents[*position] >= 2.0 && is_free(leaf, body, leaf.loops[*position].variable)
+    };
+    let best = (0..leaf.outputs).filter(fits).filter(|p| shares(*p)).max_by(|a, b| extents[*a].total_cmp(&extents[*b]));
+    best.map(|position| {
+        let count = match lanes < leaf.outputs {
+            true => registers(extents[lanes], extents[position]).1,
+            false => 4,
+        };
+        (position, count.min(extents[position].max(2.0) as usize))
+    })
+}
+
+/// How many vectors and rows the register tile has: some 24 accumulators, few of them idle, and few loads for each.
+fn registers(lanes: f64, rows: f64) -> (usize, usize) {
+    let idle = |extent: f64, step: f64| (extent / step).ceil() * step / extent.max(1.0);
+    let cost = |vectors: usize, count: usize| {
+        let (v, r) = (vectors as f64, count as f64);
+        let waiting = (10.0 / (v * r)).max(1.0);
+        let loads = 1.0 + 0.6 * (v + r) / (v * r);
+        idle(lanes, v * LANES) * idle(rows, r) * waiting * loads
+    };
+    let tiles = (1..=4).flat_map(|v| [4, 5, 6, 7, 8, 10, 12, 14].map(|r| (v, r))).filter(|(v, r)| v * r <= 26);
+    tiles.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1))).unwrap_or((1, 8))
+}
+
+fn vectors(leaf: &Leaf, lanes: usize, rows: Option<(usize, usize)>, extents: &[f64]) -> usize {
+    let extent = extents[lanes];
+    let full = (extent / LANES).floor().max(1.0) as usize;
+    match (leaf.reduction.is_some(), rows) {
+        (false, _) => 1,
+        (true, Some((position, _))) if lanes < leaf.outputs => registers(extent, extents[position]).0,
+        (true, Some(_)) => 1,
+        (true, None) => full.min(4),
+    }
+}
+
+/// Packs the operands of a contraction, where rows share what depends on the lanes and the other way round.
+pub fn pack(lowering: &mut Lowering, leaf: &mut Leaf, kernel: usize) {
+    let Some(panels) = packed(lowering, leaf) else { return };
+    let (_, count) = leaf.shape.rows.expect("packed with rows");
+    let extents = vec![Affine::constant(panels.elements(count) as i64)];
+    let scratch = lowering.buffer("panels".into(), extents, 1, BufferKind::Local(kernel));
+    leaf.shape.panels = Some(Panels { scratch, ..panels });
+}
+
+fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
+    let (lanes, (rows, count)) = (leaf.shape.lanes?, leaf.shape.rows?);
+    leaf.reduction?;
+    let terms = &leaf.loops[leaf.outputs..];
+    let bounded = terms.iter().all(|l| {
+        let inner = |a: &Affine| terms.iter().any(|t| a.uses_index(t.variable));
+        !l.range.low.iter().chain(&l.range.high).any(inner)
+    });
+    if lanes >= leaf.outputs || count < 4 || !bounded || !leaf.guards.is_empty() {
+        return None;
+    }
+    let exprs = &lowering.nest.frame.exprs;
+    let (row, lane) = (leaf.loops[rows].variable, leaf.loops[lanes].variable);
+    let mut panels = Panels {
+        scratch: leaf.target,
+        by_row: vec![],
+        by_lane: vec![],
+        by_term: vec![],
+        rows_in_place: false,
+        lanes_in_place: false,
+        rows_in_lanes: false,
+    };
+    if !operands(exprs, leaf.body, (row, lane), &mut panels) {
+        return None;
+    }
+    let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
+    let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
+    let extents = lowering.extents(&variables, &ranges);
+    let elements = |ids: &[ExprId]| ids.iter().all(|id| matches!(exprs[*id], Expr::Access(..)));
+    let along = |id: &ExprId| match &exprs[*id] {
+        Expr::Access(_, subscripts) => step_cost(subscripts, lane) == 1.0,
+        _ => false,
+    };
+    let inner = terms.last().expect("a reduction has loops").variable;
+    panels.rows_in_place = terms.len() == 1 && elements(&panels.by_row) && extents[lanes] < 64.0;
+    panels.lanes_in_place =
+        terms.len() == 1 && panels.by_lane.iter().all(along) && (extents[lanes] <= 64.0 || extents[rows] < 12.0);
+    panels.rows_in_lanes = panels.by_row.iter().all(|id| {
+        let body = Body::of(exprs, *id);
+        body.conditions.iter().all(|a| !a.uses_index(inner)) && body.affines.iter().all(|a| !is_inside_floor(a, inner))
+    });
+    (!panels.by_row.is_empty() && !panels.by_lane.is_empty() && panels.by_row.len() + panels.by_lane.len() <= 6)
+        .then_some(panels)
+}
+
+/// Finds the largest parts that depend on rows only, on lanes only or on neither; `false` if an element depends on
+/// both, or if indices decide something.
+fn operands(exprs: &Exprs, id: ExprId, (row, lane): (usize, usize), panels: &mut Panels) -> bool {
+    let used = {
+        let mut used = (false, false);
+        exprs.visit_affines(id, &mut |a| {
+            used.0 |= a.uses_index(row);
+            used.1 |= a.uses_index(lane);
+        });
+        used
+    };
+    let has_access = exprs.postorder(id).iter().any(|n| matches!(exprs[*n], Expr::Access(..) | Expr::Index(_)));
+    let list = match used {
+        (true, true) => {
+            return match &exprs[id] {
+                Expr::Constant(_) => true,
+                Expr::Index(_) | Expr::Access(..) => false,
+                Expr::Unary(_, a) => operands(exprs, *a, (row, lane), panels),
+                Expr::Binary(_, a, b) => {
+                    operands(exprs, *a, (row, lane), panels) && operands(exprs, *b, (row, lane), panels)
+                }
+                Expr::Select(..) => false,
+            };
+        }
+        _ if !has_access => return true,
+        (true, false) => &mut panels.by_row,
+        (false, true) => &mut panels.by_lane,
+        (false, false) => &mut panels.by_term,
+    };
+    if !list.contains(&id) {
+        list.push(id);
+    }
+    true
+}

@@ -1,0 +1,175 @@
+//! Reductions over the ranges that they really have.
+//!
+//! ```text
+//! sum[k, k <= i] x[k]                 sum[k in 0..=i] x[k]        a condition becomes a bound
+//! sum[k in 0..=min(i, N - 1)] x[k]    sum[k in 0..=i] x[k]        a bound that never binds goes
+//! sum[k in i..=i] x[k]                x[i]                        one point
+//! sum[k in 5..3] x[k]                 0                           no point
+//! ```
+
+use crate::build;
+use crate::guard;
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{
+    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, ExprId, Exprs, Index, Program, Range, ReduceOp,
+    Relation, UnaryOp,
+};
+use crate::system;
+
+/// Narrows every reduction, and says whether one changed.
+pub fn narrow(program: &mut Program) -> bool {
+    let context = program.size_context();
+    let mut changed = false;
+    for place in 0..program.definitions.len() {
+        let mut definition = program.definitions[place].clone();
+        if definition.reduction.is_none() {
+            continue;
+        }
+        let outer = [context.as_slice(), &definition.output_domain()].concat();
+        let rules = [no_point, conditions_to_bounds, without_slack, one_point];
+        let applied = rules.iter().filter(|rule| rule(&mut program.exprs, &mut definition, &outer)).count();
+        if applied > 0 {
+            program.definitions[place] = definition;
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn reduced_rows(definition: &Definition) -> Vec<Constraint> {
+    let reduced = definition.indices.iter().enumerate().skip(definition.rank);
+    let ranges = reduced.flat_map(|(position, index)| index.range.constraints(position).collect::<Vec<_>>());
+    ranges.chain(definition.conditions.iter().cloned()).collect()
+}
+
+/// Whether only the sizes say how many values each reduction index has.
+fn is_box(definition: &Definition) -> bool {
+    let plain = |bounds: &[Affine]| matches!(bounds, [bound] if !bound.uses_indices());
+    let mut ranges = definition.indices[definition.rank..].iter().map(|index| &index.range);
+    definition.conditions.is_empty() && ranges.all(|range| plain(&range.low) && plain(&range.high))
+}
+
+/// A reduction over nothing is its neutral value.
+fn no_point(exprs: &mut Exprs, definition: &mut Definition, outer: &[Constraint]) -> bool {
+    let Some(op) = definition.reduction else { return false };
+    let never = |range: &Range| {
+        let pairs = range.low.iter().flat_map(|low| range.high.iter().map(move |high| (low, high)));
+        pairs.into_iter().any(|(low, high)| Constraint::at_most(low.clone(), high.clone()).decided() == Some(false))
+    };
+    let plainly = definition.indices[definition.rank..].iter().any(|index| never(&index.range));
+    // Where nothing reads the definition, whatever it says about its reduction is as good.
+    let empty = || system::is_empty(&[outer, &reduced_rows(definition)].concat()) && !system::is_empty(outer);
+    if !plainly && (is_box(definition) || !empty()) {
+        return false;
+    }
+    definition.body = exprs.constant(op.neutral());
+    definition.indices.truncate(definition.rank);
+    definition.reduction = None;
+    definition.conditions.clear();
+    true
+}
+
+/// Conditions that bound an index become bounds.
+fn conditions_to_bounds(_: &mut Exprs, definition: &mut Definition, outer: &[Constraint]) -> bool {
+    let rank = definition.rank;
+    let in_floor = |affine: &Affine| affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)));
+    let bounds = |c: &Constraint| {
+        let used = (rank..definition.indices.len()).any(|p| c.affine.uses_index(p));
+        used && c.relation == Relation::NonNegative && !in_floor(&c.affine)
+    };
+    if definition.reduction.is_none() || !definition.conditions.iter().any(bounds) {
+        return false;
+    }
+    let positions: Vec<usize> = (rank..definition.indices.len()).collect();
+    let Ok(Some(solved)) = system::solve(reduced_rows(definition), &positions, outer) else { return false };
+    let conditions = [solved.conditions, solved.outer].concat();
+    if conditions.len() >= definition.conditions.len() {
+        return false;
+    }
+    definition.indices[rank..].iter_mut().zip(solved.ranges).for_each(|(index, range)| index.range = range);
+    definition.conditions = conditions;
+    true
+}
+
+/// Of several bounds, one that another is always stricter than goes.
+fn without_slack(_: &mut Exprs, definition: &mut Definition, outer: &[Constraint]) -> bool {
+    let mut known = outer.to_vec();
+    let mut changed = false;
+    for position in definition.rank..definition.indices.len() {
+        let range = &mut definition.indices[position].range;
+        changed |= keep_strict(&mut range.low, |strict, slack| {
+            system::implies(&known, &Constraint::at_most(slack.clone(), strict.clone()))
+        });
+        changed |= keep_strict(&mut range.high, |strict, slack| {
+            system::implies(&known, &Constraint::at_most(strict.clone(), slack.clone()))
+        });
+        known.extend(range.constraints(position));
+    }
+    changed
+}
+
+fn keep_strict(bounds: &mut Vec<Affine>, beats: impl Fn(&Affine, &Affine) -> bool) -> bool {
+    let before = bounds.len();
+    for place in (0..bounds.len()).rev() {
+        let beaten = bounds.iter().enumerate().any(|(other, strict)| other != place && beats(strict, &bounds[place]));
+        if bounds.len() > 1 && beaten {
+            bounds.remove(place);
+        }
+    }
+    bounds.len() < before
+}
+
+/// An index with one value is replaced by it. Not in `max` and `min`: where derivatives ask which term is the largest, each
+/// has to be computed as it was, to the last bit.
+fn one_point(exprs: &mut Exprs, definition: &mut Definition, _: &[Constraint]) -> bool {
+    let Some(op @ (ReduceOp::Sum | ReduceOp::Prod)) = definition.reduction else { return false };
+    let single = |index: &Index| index.range.low.len() == 1 && index.range.low == index.range.high;
+    let found = definition.indices.iter().skip(definition.rank).position(single);
+    let Some(position) = found.map(|place| place + definition.rank) else { return false };
+    let value = definition.indices.remove(position).range.low.remove(0);
+    let map: Vec<Affine> = (0..=definition.indices.len())
+        .map(|old| match old.cmp(&position) {
+            std::cmp::Ordering::Less => Affine::index(old),
+            std::cmp::Ordering::Equal => value.clone(),
+            std::cmp::Ordering::Greater => Affine::index(old - 1),
+        })
+        .collect();
+    for index in &mut definition.indices[position..] {
+        index.range = index.range.map(|bound| bound.with_indices(&map));
+    }
+    definition.conditions.iter_mut().for_each(|c| *c = c.with_indices(&map));
+    definition.conditions.retain(|c| c.decided() != Some(true));
+    definition.body = Rewriter::default().rewrite(exprs, definition.body, &mut At(&map));
+    if definition.indices.len() == definition.rank {
+        definition.reduction = None;
+        if let Some(condition) = guard::all(exprs, &std::mem::take(&mut definition.conditions)) {
+            let neutral = exprs.constant(op.neutral());
+            definition.body = build::select(exprs, condition, definition.body, neutral);
+        }
+    }
+    true
+}
+
+/// Replaces indices and builds what comes of it.
+struct At<'a>(&'a [Affine]);
+
+impl Rules for At<'_> {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.with_indices(self.0)
+    }
+    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
+        build::index(exprs, affine)
+    }
+    fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
+        build::unary(exprs, op, a)
+    }
+    fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        build::binary(exprs, op, a, b)
+    }
+    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
+        build::compare(exprs, op, a, b)
+    }
+    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
+        build::select(exprs, c, a, b)
+    }
+}

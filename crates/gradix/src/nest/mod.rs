@@ -1,0 +1,234 @@
+//! In which order things are computed, and where they are stored: the loop representation.
+//!
+//! ```text
+//! nest   ::= buffer… kernel…                       kernels run one after the other
+//! kernel ::= work(first, last, item) step…         items of work are independent: threads share them
+//! step   ::= tile | leaf
+//! tile   ::= for v = low to high by size: step…
+//! leaf   ::= for … : target[…] (⊕)= body           one definition over a box of points
+//! ```
+//!
+//! Variables are numbered within their kernel; in an [`Affine`], `Atom::Index(v)` is variable `v` and
+//! `Atom::Param` a size. The first three variables of a kernel are bound by its work: the first and the last
+//! value of the outermost index that the item covers, and the number of the item.
+//! [`verify`](verify()) lists the invariants.
+
+pub mod print;
+pub mod verify;
+
+pub use print::print;
+pub use verify::{Check, verify};
+
+use crate::program::{Affine, Atom, Constraint, ExprId, ParamId, Program, Range, ReduceOp, TensorId};
+use gradix_int::Int;
+
+/// The first value of the outermost index that an item covers.
+pub const FIRST: usize = 0;
+/// The last value of the outermost index that an item covers.
+pub const LAST: usize = 1;
+/// The number of the item.
+pub const ITEM: usize = 2;
+
+/// Everything that is run for one program.
+#[derive(Clone, Debug)]
+pub struct Nest {
+    /// The sizes, the buffers (as its tensors, in the same order as `kinds`) and all expressions; it defines nothing.
+    pub frame: Program,
+    /// What each buffer is for.
+    pub kinds: Vec<BufferKind>,
+    /// Run in order.
+    pub kernels: Vec<Kernel>,
+}
+
+/// What a buffer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferKind {
+    /// An argument: read only.
+    Input,
+    /// A result.
+    Output,
+    /// Lives for the whole run.
+    Temporary,
+    /// Belongs to one kernel (by number); every thread has its own, and each item starts with it undefined.
+    Local(usize),
+}
+
+/// One function: loops over independent items of work.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// What it computes, in index notation.
+    pub doc: Vec<String>,
+    /// The names of its variables.
+    pub variables: Vec<String>,
+    /// How it is divided into items.
+    pub work: Work,
+    /// What an item does, in order.
+    pub steps: Vec<Step>,
+}
+
+/// The outermost loop: item `n` covers the values from `low + n*step` to the next item's first, less one.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The first value, in sizes.
+    pub low: Affine,
+    /// The last value, in sizes.
+    pub high: Affine,
+    /// How many values an item covers, in sizes.
+    pub step: Affine,
+    /// The number of items where it does not depend on sizes; some may then have nothing to do.
+    pub parts: Option<i64>,
+}
+
+/// A part of a kernel.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A loop over tiles.
+    Tile(Tile),
+    /// A definition over a box.
+    Leaf(Leaf),
+}
+
+/// `for v = max(low) to min(high) by size`
+#[derive(Clone, Debug)]
+pub struct Tile {
+    /// The variable: the first value in the tile.
+    pub variable: usize,
+    /// Bounds in sizes and outer variables.
+    pub range: Range,
+    /// How far it advances.
+    pub size: i64,
+    /// What is done for each tile.
+    pub steps: Vec<Step>,
+}
+
+/// A loop of a leaf.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// The variable.
+    pub variable: usize,
+    /// Bounds in sizes, tile variables and earlier loops of the leaf.
+    pub range: Range,
+}
+
+/// One definition over a box: for every point of the first `outputs` loops, `target[subscripts]` becomes the
+/// reduction of `body` over the points of the other loops that pass the guards.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    /// What is written.
+    pub target: TensorId,
+    /// Where, in the variables of the outputs and of tiles.
+    pub subscripts: Vec<Affine>,
+    /// The outputs, then the reduction, each from the outermost in.
+    pub loops: Vec<Loop>,
+    /// How many of the loops are outputs.
+    pub outputs: usize,
+    /// What combines the values; `None` if and only if all loops are outputs.
+    pub reduction: Option<ReduceOp>,
+    /// Whether the reduction goes on from what the target holds.
+    pub accumulate: bool,
+    /// Conditions on the reduction that the ranges don't express. Without a reduction: points that fail are left alone.
+    pub guards: Vec<Constraint>,
+    /// The value at one point.
+    pub body: ExprId,
+    /// How it is vectorised.
+    pub shape: Shape,
+}
+
+/// How the points of a leaf are taken in groups.
+///
+/// Where `lanes` is given, that loop runs over vectors: no other loop's range and no guard or index condition of
+/// the body depends on its variable, so every lane does the same.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shape {
+    /// The position of the vectorised loop: an output, or the innermost loop of the reduction.
+    pub lanes: Option<usize>,
+    /// How many vectors are held at once.
+    pub vectors: usize,
+    /// The position of another output loop that is unrolled, and how often; no range inside depends on it.
+    pub rows: Option<(usize, usize)>,
+    /// What is packed before it is used; it comes with lanes over an output, rows, a reduction whose loops are
+    /// bounded by sizes and tiles only, and no guards.
+    pub panels: Option<Panels>,
+}
+
+/// The operands of a contraction that are packed: parts of the body that together hold all of its accesses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panels {
+    /// Where they are packed to; it has [`Panels::elements`] elements.
+    pub scratch: TensorId,
+    /// What depends on the rows, and not on the lanes.
+    pub by_row: Vec<ExprId>,
+    /// What depends on the lanes, and not on the rows.
+    pub by_lane: Vec<ExprId>,
+    /// What depends on neither.
+    pub by_term: Vec<ExprId>,
+    /// Whether what depends on the rows is read in place: elements, and a single loop of the reduction.
+    pub rows_in_place: bool,
+    /// Whether what depends on the lanes is read in place: elements that are neighbours, and a single loop.
+    pub lanes_in_place: bool,
+    /// Whether rows are packed in vectors along the innermost loop of the reduction.
+    pub rows_in_lanes: bool,
+}
+
+/// How many terms of a reduction are packed at a time, at most.
+pub const TERMS: usize = 256;
+/// How many lanes are packed at a time, at most.
+pub const LANE_BLOCK: usize = 384;
+
+impl Panels {
+    /// The space for the operands, with `rows` rows at a time.
+    pub fn elements(&self, rows: usize) -> usize {
+        TERMS * (self.by_row.len() * rows + self.by_term.len() + self.by_lane.len() * LANE_BLOCK)
+    }
+}
+
+impl Nest {
+    /// The elements of a buffer for these sizes, `None` past all memory.
+    pub fn elements(&self, buffer: TensorId, sizes: &[Int]) -> Option<usize> {
+        let extents = self.frame[buffer].extents.iter().map(|e| evaluate(e, sizes).max(Int::ZERO));
+        let count = extents.fold(Int::ONE, |product, extent| product * extent);
+        usize::try_from(&count).ok()
+    }
+
+    /// How many items of work a kernel has for these sizes, `None` past all memory.
+    pub fn items(&self, kernel: &Kernel, sizes: &[Int]) -> Option<usize> {
+        let Work { low, high, step, parts } = &kernel.work;
+        if let Some(parts) = parts {
+            return usize::try_from(*parts).ok();
+        }
+        let (span, step) = (evaluate(&(high.clone() - low.clone()), sizes), evaluate(step, sizes).max(Int::ONE));
+        let count = if span < Int::ZERO { Int::ZERO } else { span / step + Int::ONE };
+        usize::try_from(&count).ok()
+    }
+
+    /// The buffers of one kind.
+    pub fn buffers(&self, kind: BufferKind) -> impl Iterator<Item = TensorId> + '_ {
+        let found = self.kinds.iter().enumerate().filter(move |(_, k)| **k == kind);
+        found.map(|(i, _)| TensorId(i as u32))
+    }
+}
+
+impl Work {
+    /// All in one item.
+    pub fn single() -> Self {
+        Work { low: Affine::constant(0), high: Affine::constant(0), step: Affine::constant(1), parts: None }
+    }
+}
+
+impl Leaf {
+    /// What holds for the variables of its loops and wherever the body is evaluated.
+    pub fn domain(&self) -> Vec<Constraint> {
+        let ranges = self.loops.iter().flat_map(|l| l.range.constraints(l.variable).collect::<Vec<_>>());
+        ranges.chain(self.guards.iter().cloned()).collect()
+    }
+}
+
+/// The value of an expression in sizes.
+pub fn evaluate(affine: &Affine, sizes: &[Int]) -> Int {
+    affine.evaluate(&|atom| match atom {
+        Atom::Param(ParamId(p)) => sizes[*p as usize].clone(),
+        Atom::Index(_) | Atom::Floor(..) => Int::ZERO,
+    })
+}

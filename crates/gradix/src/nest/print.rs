@@ -1,0 +1,101 @@
+//! A [`Nest`] as text, for people and for tests.
+
+use super::{BufferKind, Kernel, Leaf, Nest, Step, Tile};
+use crate::program::{Affine, Constraint, Range, ReduceOp, TensorId};
+use std::fmt::Write;
+
+/// The whole nest.
+pub fn print(nest: &Nest) -> String {
+    let mut text = String::new();
+    for (i, kind) in nest.kinds.iter().enumerate() {
+        let kind = match kind {
+            BufferKind::Input => "input".to_string(),
+            BufferKind::Output => "output".to_string(),
+            BufferKind::Temporary => "temporary".to_string(),
+            BufferKind::Local(kernel) => format!("local of {}", nest.kernels[*kernel].name),
+        };
+        let tensor = &nest.frame.tensors[i];
+        let extents: Vec<String> = tensor.extents.iter().map(|e| crate::print::affine(&nest.frame, &[], e)).collect();
+        let _ = writeln!(text, "{kind} {}[{}]", tensor.name, extents.join(", "));
+    }
+    nest.kernels.iter().for_each(|kernel| print_kernel(nest, kernel, &mut text));
+    text
+}
+
+fn print_kernel(nest: &Nest, kernel: &Kernel, text: &mut String) {
+    let shown = |affine: &Affine| crate::print::affine(&nest.frame, &[], affine);
+    let _ = writeln!(text, "\nkernel {}:", kernel.name);
+    for line in &kernel.doc {
+        let _ = writeln!(text, "  # {line}");
+    }
+    let work = &kernel.work;
+    let (low, high, step) = (shown(&work.low), shown(&work.high), shown(&work.step));
+    let _ = writeln!(text, "  work {low}..={high} by {step}:");
+    kernel.steps.iter().for_each(|step| print_step(nest, kernel, step, 2, text));
+}
+
+fn print_step(nest: &Nest, kernel: &Kernel, step: &Step, depth: usize, text: &mut String) {
+    match step {
+        Step::Tile(Tile { variable, range, size, steps }) => {
+            let range = print_range(nest, kernel, range);
+            let _ = writeln!(text, "{}tile {} in {range} by {size}:", "  ".repeat(depth), kernel.variables[*variable]);
+            steps.iter().for_each(|step| print_step(nest, kernel, step, depth + 1, text));
+        }
+        Step::Leaf(leaf) => print_leaf(nest, kernel, leaf, depth, text),
+    }
+}
+
+fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mut String) {
+    let names: Vec<&str> = kernel.variables.iter().map(String::as_str).collect();
+    let mut depth = depth;
+    for (position, l) in leaf.loops.iter().enumerate() {
+        let mut how = String::new();
+        if leaf.shape.lanes == Some(position) {
+            let _ = write!(how, " lanes x{}", leaf.shape.vectors);
+        }
+        if let Some((_, count)) = leaf.shape.rows.filter(|(p, _)| *p == position) {
+            let _ = write!(how, " rows x{count}");
+        }
+        let kind = if position < leaf.outputs { "for" } else { reduction_name(leaf.reduction) };
+        let range = print_range(nest, kernel, &l.range);
+        let _ = writeln!(text, "{}{kind} {} in {range}{how}:", "  ".repeat(depth), names[l.variable]);
+        depth += 1;
+    }
+    if !leaf.guards.is_empty() {
+        let shown: Vec<String> = leaf.guards.iter().map(|g| print_constraint(nest, &names, g)).collect();
+        let _ = writeln!(text, "{}if {}:", "  ".repeat(depth), shown.join(" and "));
+        depth += 1;
+    }
+    let subscripts: Vec<String> =
+        leaf.subscripts.iter().map(|s| crate::print::affine(&nest.frame, &names, s)).collect();
+    let becomes = match (leaf.reduction, leaf.accumulate) {
+        (None, _) => "=".to_string(),
+        (Some(op), true) => format!("{}=", op.combine().name()),
+        (Some(op), false) => format!("= {} of", op.name()),
+    };
+    let place = print_access(nest, leaf.target, &subscripts);
+    let body = crate::print::expression(&nest.frame, &names, leaf.body);
+    let _ = writeln!(text, "{}{place} {becomes} {body}", "  ".repeat(depth));
+}
+
+fn reduction_name(op: Option<ReduceOp>) -> &'static str {
+    op.map_or("for", ReduceOp::name)
+}
+
+fn print_access(nest: &Nest, buffer: TensorId, subscripts: &[String]) -> String {
+    let name = &nest.frame[buffer].name;
+    if subscripts.is_empty() { name.clone() } else { format!("{name}[{}]", subscripts.join(", ")) }
+}
+
+fn print_constraint(nest: &Nest, names: &[&str], constraint: &Constraint) -> String {
+    crate::print::constraint(&nest.frame, names, constraint)
+}
+
+fn print_range(nest: &Nest, kernel: &Kernel, range: &Range) -> String {
+    let names: Vec<&str> = kernel.variables.iter().map(String::as_str).collect();
+    let each = |bounds: &[Affine], function: &str| {
+        let shown: Vec<String> = bounds.iter().map(|b| crate::print::affine(&nest.frame, &names, b)).collect();
+        if shown.len() == 1 { shown[0].clone() } else { format!("{function}({})", shown.join(", ")) }
+    };
+    format!("{}..={}", each(&range.low, "max"), each(&range.high, "min"))
+}

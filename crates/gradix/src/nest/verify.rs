@@ -1,0 +1,186 @@
+//! What must hold of a [`Nest`], and that no access leaves its buffer.
+
+use super::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Nest, Step, Work};
+use crate::guard;
+use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, TensorId};
+use crate::system::{self, Found};
+use gradix_int::Int;
+
+/// A subscript that could not be proved to stay inside for all sizes: it is looked at again when the sizes are known.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The kernel.
+    pub kernel: usize,
+    /// The buffer that is accessed.
+    pub buffer: TensorId,
+    /// What holds where it is accessed, and then that it is outside: nothing may satisfy all of them.
+    pub outside: Vec<Constraint>,
+}
+
+/// Checks that
+/// - every variable is bound before it is used, and once;
+/// - inputs are not written, and a local buffer is touched by its own kernel only;
+/// - accesses have as many subscripts as their buffers have dimensions;
+/// - a leaf has a reduction if and only if it has loops for it, and its shape names loops that fit;
+/// - no subscript leaves its buffer: proved here, or left to the checks that are returned.
+pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
+    let mut checks = Vec::new();
+    let mut exprs = nest.frame.exprs.clone();
+    for (number, kernel) in nest.kernels.iter().enumerate() {
+        let mut bound = vec![false; kernel.variables.len()];
+        (0..3).for_each(|v| bound[v] = true);
+        let mut context = nest.frame.size_context();
+        context.extend(work_domain(&kernel.work));
+        let mut visit = Visit { nest, number, kernel, exprs: &mut exprs, checks: &mut checks };
+        visit.steps(&kernel.steps, &mut bound, &context)?;
+    }
+    Ok(checks)
+}
+
+/// Whether a check holds for these sizes; `false` also where the search was cut short.
+pub fn holds(check: &Check, sizes: &[Int]) -> bool {
+    let rows: Vec<Constraint> = check.outside.iter().map(|c| crate::bounds::at(c, sizes)).collect();
+    matches!(system::find(&rows, 20_000), Found::Nothing) || system::is_empty(&rows)
+}
+
+/// `low <= first`, `last <= high`, `last < first + step`, and the number of the item.
+fn work_domain(work: &Work) -> Vec<Constraint> {
+    let (first, last, item) = (Affine::index(FIRST), Affine::index(LAST), Affine::index(ITEM));
+    let below = work.parts.map(|parts| Constraint::at_most(item.clone(), Affine::constant(parts - 1)));
+    let bounds = [
+        Constraint::at_most(work.low.clone(), first.clone()),
+        Constraint::at_most(last.clone(), work.high.clone()),
+        Constraint::at_most(last, (first + work.step.clone()).shift(-1)),
+        Constraint::non_negative(item),
+    ];
+    bounds.into_iter().chain(below).collect()
+}
+
+struct Visit<'a> {
+    nest: &'a Nest,
+    number: usize,
+    kernel: &'a Kernel,
+    exprs: &'a mut Exprs,
+    checks: &'a mut Vec<Check>,
+}
+
+impl Visit<'_> {
+    fn steps(&mut self, steps: &[Step], bound: &mut [bool], context: &[Constraint]) -> Result<(), String> {
+        for step in steps {
+            match step {
+                Step::Tile(tile) => {
+                    self.range(&tile.range, bound)?;
+                    if tile.size < 1 {
+                        return Err(self.wrong("a tile that does not advance"));
+                    }
+                    self.bind(tile.variable, bound)?;
+                    let rows = tile.range.constraints(tile.variable);
+                    let inner: Vec<Constraint> = context.iter().cloned().chain(rows).collect();
+                    self.steps(&tile.steps, bound, &inner)?;
+                    bound[tile.variable] = false;
+                }
+                Step::Leaf(leaf) => self.leaf(leaf, bound, context)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, leaf: &Leaf, bound: &mut [bool], context: &[Constraint]) -> Result<(), String> {
+        if leaf.reduction.is_some() != (leaf.loops.len() > leaf.outputs) {
+            return Err(self.wrong("a reduction without loops, or loops without a reduction"));
+        }
+        for l in &leaf.loops {
+            self.range(&l.range, bound)?;
+            self.bind(l.variable, bound)?;
+        }
+        leaf.guards.iter().try_for_each(|g| self.bound(&g.affine, bound))?;
+        self.shape(leaf)?;
+        let domain = [context, &leaf.domain()].concat();
+        let kind = self.nest.kinds[leaf.target.0 as usize];
+        let number = self.number;
+        let foreign = |kind: BufferKind| matches!(kind, BufferKind::Local(k) if k != number);
+        if kind == BufferKind::Input || foreign(kind) {
+            return Err(self.wrong("a buffer is written that is not this kernel's to write"));
+        }
+        self.access(leaf.target, &leaf.subscripts, bound, &domain)?;
+        for (access, guards) in guard::guarded_accesses(self.exprs, leaf.body) {
+            let Expr::Access(buffer, subscripts) = self.exprs[access].clone() else { continue };
+            if foreign(self.nest.kinds[buffer.0 as usize]) {
+                return Err(self.wrong("a local buffer of another kernel is read"));
+            }
+            for guard in &guards {
+                self.access(buffer, &subscripts, bound, &[domain.as_slice(), guard].concat())?;
+            }
+        }
+        leaf.loops.iter().for_each(|l| bound[l.variable] = false);
+        Ok(())
+    }
+
+    /// No range and no guard depends on the variable of the lanes or rows.
+    fn shape(&self, leaf: &Leaf) -> Result<(), String> {
+        let rows = leaf.shape.rows.map(|(position, _)| position);
+        for position in leaf.shape.lanes.iter().chain(&rows) {
+            let Some(l) = leaf.loops.get(*position) else { return Err(self.wrong("a shape that names no loop")) };
+            let ranges = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
+            if ranges.chain(leaf.guards.iter().map(|g| &g.affine)).any(|a| a.uses_index(l.variable)) {
+                return Err(self.wrong("a range or guard that depends on the lanes or rows"));
+            }
+        }
+        Ok(())
+    }
+
+    fn access(
+        &mut self,
+        buffer: TensorId,
+        subscripts: &[Affine],
+        bound: &[bool],
+        domain: &[Constraint],
+    ) -> Result<(), String> {
+        let extents = &self.nest.frame[buffer].extents;
+        if subscripts.len() != extents.len() {
+            return Err(self.wrong("an access with the wrong number of subscripts"));
+        }
+        for (subscript, extent) in subscripts.iter().zip(extents) {
+            self.bound(subscript, bound)?;
+            let below = Constraint::at_most(subscript.clone(), Affine::constant(-1));
+            let above = Constraint::at_most(extent.clone(), subscript.clone());
+            for side in [below, above] {
+                let outside = [domain, &[side]].concat();
+                if !system::is_empty(&outside) {
+                    self.checks.push(Check { kernel: self.number, buffer, outside });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn range(&self, range: &crate::program::Range, bound: &[bool]) -> Result<(), String> {
+        range.low.iter().chain(&range.high).try_for_each(|b| self.bound(b, bound))
+    }
+
+    fn bound(&self, affine: &Affine, bound: &[bool]) -> Result<(), String> {
+        let mut fine = true;
+        affine.visit_atoms(&mut |atom| {
+            fine &= match atom {
+                Atom::Index(v) => bound.get(*v as usize) == Some(&true),
+                Atom::Param(ParamId(p)) => (*p as usize) < self.nest.frame.params.len(),
+                Atom::Floor(..) => true,
+            };
+        });
+        if fine { Ok(()) } else { Err(self.wrong("a variable is used outside its loop")) }
+    }
+
+    fn bind(&self, variable: usize, bound: &mut [bool]) -> Result<(), String> {
+        match bound.get(variable) {
+            Some(false) => {
+                bound[variable] = true;
+                Ok(())
+            }
+            Some(true) | None => Err(self.wrong("a variable is bound twice")),
+        }
+    }
+
+    fn wrong(&self, what: &str) -> String {
+        format!("{}: {what}", self.kernel.name)
+    }
+}

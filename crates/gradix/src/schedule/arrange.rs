@@ -1,0 +1,217 @@
+//! What is computed again at each use, and what is copied into a better order first.
+
+use super::{extents, skew, value};
+use crate::nested;
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::names;
+use crate::program::{
+    Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
+    UnaryOp,
+};
+use gradix_int::Int;
+use std::collections::{HashMap, HashSet};
+
+/// The program with cheap definitions put into their readers, and transposed copies where they pay.
+pub fn arrange(program: &mut Program, estimate: &[f64]) {
+    inline(program);
+    skew(program, estimate);
+    transpose(program, estimate);
+}
+
+/// A definition of a few cheap operations on few elements is computed again wherever it is read.
+fn inline(program: &mut Program) {
+    let mut bodies: HashMap<TensorId, ExprId> = HashMap::new();
+    let mut definitions = std::mem::take(&mut program.definitions);
+    let reads = count_reads(program, &definitions);
+    for definition in &mut definitions {
+        let mut rules = Inline { bodies: &bodies };
+        definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
+        let once = reads.get(&definition.tensor).is_none_or(|&n| n <= 1);
+        if definition.reduction.is_none()
+            && !program.outputs.contains(&definition.tensor)
+            && is_cheap(&program.exprs, definition.body, once)
+        {
+            bodies.insert(definition.tensor, definition.body);
+        }
+    }
+    definitions.retain(|d| !bodies.contains_key(&d.tensor));
+    program.definitions = definitions;
+}
+
+fn count_reads(program: &Program, definitions: &[Definition]) -> HashMap<TensorId, usize> {
+    let mut reads = HashMap::new();
+    for definition in definitions {
+        for id in program.exprs.postorder(definition.body) {
+            if let Expr::Access(tensor, _) = &program.exprs[id] {
+                *reads.entry(*tensor).or_default() += 1;
+            }
+        }
+    }
+    reads
+}
+
+/// At most two additions or multiplications, of at most three elements; three of each if it is read once.
+fn is_cheap(exprs: &Exprs, body: ExprId, once: bool) -> bool {
+    let (mut operations, mut elements) = (0, 0);
+    for id in exprs.postorder(body) {
+        match &exprs[id] {
+            Expr::Constant(_) | Expr::Index(_) => {}
+            Expr::Access(..) => elements += 1,
+            Expr::Unary(UnaryOp::Neg, _) => {}
+            Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, ..) => operations += 1,
+            Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => return false,
+        }
+    }
+    let most = if once { 3 } else { 2 };
+    operations <= most && elements <= most + 1
+}
+
+struct Inline<'a> {
+    bodies: &'a HashMap<TensorId, ExprId>,
+}
+
+impl Rules for Inline<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        match self.bodies.get(&tensor) {
+            Some(&body) => nested::remap(exprs, body, &subscripts),
+            None => exprs.access(tensor, subscripts),
+        }
+    }
+}
+
+/// Indices of reductions whose bounds move with the output in the lanes count from there.
+fn skew(program: &mut Program, estimate: &[f64]) {
+    for position in 0..program.definitions.len() {
+        let definition = &program.definitions[position];
+        let Some(v) = lanes(definition, estimate) else { continue };
+        let indices: Vec<usize> = (0..definition.indices.len()).collect();
+        let mut ranges: Vec<Range> = definition.indices.iter().map(|i| i.range.clone()).collect();
+        let skews = skew::skews(&indices, &ranges, definition.rank, v, estimate);
+        if skews.is_empty() {
+            continue;
+        }
+        let mut map: Vec<Affine> = indices.iter().map(|&i| Affine::index(i)).collect();
+        skew::apply(&mut map, &mut ranges, &indices, v, &skews);
+        let body = nested::remap(&mut program.exprs, definition.body, &map);
+        let definition = &mut program.definitions[position];
+        definition.body = body;
+        definition.conditions = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
+        for (index, range) in definition.indices.iter_mut().zip(ranges) {
+            index.range = range;
+        }
+    }
+}
+
+/// An argument that a contraction would read across its rows is first copied with that dimension last.
+fn transpose(program: &mut Program, estimate: &[f64]) {
+    let mut taken: HashSet<String> = names::taken(program);
+    let mut copies: HashMap<(TensorId, usize), TensorId> = HashMap::new();
+    let mut made = Vec::new();
+    for position in 0..program.definitions.len() {
+        let definition = program.definitions[position].clone();
+        let wanted = across(program, &definition, estimate);
+        if wanted.is_empty() {
+            continue;
+        }
+        for key in &wanted {
+            if !copies.contains_key(key) {
+                let copy = transposed(program, *key, &mut taken);
+                copies.insert(*key, copy.tensor);
+                made.push(copy);
+            }
+        }
+        let mut rules = Transpose { copies: &copies, wanted: &wanted, lanes: lanes(&definition, estimate) };
+        program.definitions[position].body =
+            Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
+    }
+    made.append(&mut program.definitions);
+    program.definitions = made;
+}
+
+/// The output that a reduction runs over in vectors: the last one with enough values, if possible one that no bound
+/// of the reduction depends on.
+pub fn lanes(definition: &Definition, estimate: &[f64]) -> Option<usize> {
+    definition.reduction?;
+    let sizes = extents(definition, estimate);
+    let moves = |p: usize| {
+        let terms = definition.indices[definition.rank..].iter();
+        terms.flat_map(|i| i.range.low.iter().chain(&i.range.high)).any(|bound| bound.uses_index(p))
+    };
+    let wide = |p: &usize| sizes[*p] >= 16.0;
+    let outputs = (0..definition.rank).rev();
+    outputs.clone().filter(wide).find(|&p| !moves(p)).or_else(|| outputs.clone().find(wide))
+}
+
+/// The arguments, and which dimension, that a reduction would read across rows, if everything else is read along them.
+fn across(program: &Program, definition: &Definition, estimate: &[f64]) -> Vec<(TensorId, usize)> {
+    let Some(lanes) = lanes(definition, estimate) else { return Vec::new() };
+    let work: f64 = extents(definition, estimate).iter().product();
+    let mut found = Vec::new();
+    for id in program.exprs.postorder(definition.body) {
+        let Expr::Access(tensor, subscripts) = &program.exprs[id] else { continue };
+        let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
+        let (dimension, last) = match moving.as_slice() {
+            [] => continue,
+            [dimension] => (*dimension, subscripts.len() - 1),
+            _ => return Vec::new(),
+        };
+        let one = subscripts[dimension].coefficient(&Atom::Index(lanes as u32)) == Int::ONE;
+        let elements: f64 = program[*tensor].extents.iter().map(|e| value(e, &[], estimate).max(0.0)).product();
+        let pays = elements * 16.0 <= work && program[*tensor].kind == TensorKind::Input;
+        let key = (*tensor, dimension);
+        if dimension != last && one && pays && !found.contains(&key) {
+            found.push(key);
+        }
+    }
+    found
+}
+
+fn transposed(
+    program: &mut Program,
+    (tensor, dimension): (TensorId, usize),
+    taken: &mut HashSet<String>,
+) -> Definition {
+    let source = program[tensor].clone();
+    let extents = moved(&source.extents, dimension);
+    let indices: Vec<Index> = extents
+        .iter()
+        .enumerate()
+        .map(|(p, extent)| Index { name: format!("i{p}"), range: Range::extent(extent.clone()) })
+        .collect();
+    let name = names::fresh(&format!("{}_t", source.name), taken);
+    let rank = source.rank;
+    let copy = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    // Position `p` of the source is the copy's index at the place it moved to.
+    let mut subscripts: Vec<Affine> = (0..rank - 1).map(Affine::index).collect();
+    subscripts.insert(dimension, Affine::index(rank - 1));
+    let body = program.exprs.access(tensor, subscripts);
+    let (reduction, conditions, assumptions) = (None, Vec::new(), Vec::new());
+    Definition { tensor: copy, indices, rank, reduction, conditions, assumptions, body }
+}
+
+/// The same with one of them last.
+fn moved<T: Clone>(of: &[T], dimension: usize) -> Vec<T> {
+    let mut moved = of.to_vec();
+    let last = moved.remove(dimension);
+    moved.push(last);
+    moved
+}
+
+struct Transpose<'a> {
+    copies: &'a HashMap<(TensorId, usize), TensorId>,
+    wanted: &'a [(TensorId, usize)],
+    lanes: Option<usize>,
+}
+
+impl Rules for Transpose<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        let lanes = self.lanes.unwrap_or(usize::MAX);
+        let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
+        match moving.as_slice() {
+            [dimension] if self.wanted.contains(&(tensor, *dimension)) => {
+                exprs.access(self.copies[&(tensor, *dimension)], moved(&subscripts, *dimension))
+            }
+            _ => exprs.access(tensor, subscripts),
+        }
+    }
+}

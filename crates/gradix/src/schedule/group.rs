@@ -1,0 +1,300 @@
+//! Which definitions are computed together, slab by slab.
+//!
+//! Definitions are taken in order. One joins a group if it can use one of its own indices as the group's slab index:
+//! an output, or an index of its reduction where the parts of the result take no more room than what it reads
+//! would. What it reads from the group must be read at the slab, or a few places beside it; then that is computed
+//! a little beyond the slab. Where several indices would do, all are carried along until something decides.
+
+use super::{Group, Member, extents};
+use crate::program::{Affine, Atom, Constraint, Definition, Expr, Program, TensorId};
+use crate::system;
+use gradix_int::Int;
+use std::collections::{HashMap, HashSet};
+
+/// The most choices of indices that are carried along.
+const MAX_CHOICES: usize = 16;
+/// How far beside a slab may be read.
+const MAX_HALO: i64 = 4;
+/// The numbers of parts of a reduction that are tried.
+const PARTS: [i64; 2] = [16, 8];
+
+/// A group that may still grow.
+struct Draft {
+    members: Vec<usize>,
+    choices: Vec<Choice>,
+}
+
+/// For each member its slab index.
+#[derive(Clone)]
+struct Choice {
+    slabs: Vec<usize>,
+    low: Affine,
+    high: Affine,
+    parts: i64,
+    cost: f64,
+}
+
+/// Groups all definitions.
+pub fn group(program: &Program, estimate: &[f64]) -> Vec<Group> {
+    let sizes: Vec<Vec<f64>> = program.definitions.iter().map(|d| extents(d, estimate)).collect();
+    let reads: Vec<Vec<(usize, Vec<Affine>)>> = program.definitions.iter().map(|d| reads(program, d)).collect();
+    let mut grouping =
+        Grouping { program, estimate, context: program.size_context(), sizes, reads, drafts: Vec::new() };
+    let mut home: HashMap<usize, usize> = HashMap::new();
+    for position in 0..program.definitions.len() {
+        let earliest = grouping.reads[position].iter().filter_map(|(p, _)| home.get(p)).max().copied();
+        home.insert(position, grouping.place(position, earliest));
+    }
+    let readers = grouping.readers();
+    let drafts = std::mem::take(&mut grouping.drafts);
+    drafts.into_iter().flat_map(|draft| grouping.settle(draft, &readers)).collect()
+}
+
+struct Grouping<'a> {
+    program: &'a Program,
+    estimate: &'a [f64],
+    context: Vec<Constraint>,
+    sizes: Vec<Vec<f64>>,
+    /// The definitions that each reads, with the subscripts.
+    reads: Vec<Vec<(usize, Vec<Affine>)>>,
+    drafts: Vec<Draft>,
+}
+
+fn reads(program: &Program, definition: &Definition) -> Vec<(usize, Vec<Affine>)> {
+    let places: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
+    let accesses = program.exprs.postorder(definition.body).into_iter().filter_map(|id| match &program.exprs[id] {
+        Expr::Access(tensor, subscripts) => places.get(tensor).map(|p| (*p, subscripts.clone())),
+        _ => None,
+    });
+    accesses.collect()
+}
+
+impl Grouping<'_> {
+    /// Puts a definition into a group, and tells which.
+    fn place(&mut self, position: usize, earliest: Option<usize>) -> usize {
+        let first = earliest.unwrap_or(self.drafts.len().saturating_sub(1));
+        for number in first..self.drafts.len() {
+            let draft = &self.drafts[number];
+            let related = self.reads[position].iter().any(|(p, _)| draft.members.contains(p));
+            if !related && !self.meets(position, draft) || self.is_copy(draft.members[0]) != self.is_copy(position) {
+                continue;
+            }
+            let mut choices: Vec<Choice> =
+                draft.choices.iter().flat_map(|choice| self.extended(draft, choice, position, related)).collect();
+            if !choices.is_empty() {
+                choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+                choices.truncate(MAX_CHOICES);
+                let draft = &mut self.drafts[number];
+                draft.members.push(position);
+                draft.choices = choices;
+                return number;
+            }
+        }
+        let choices = self.alone(position);
+        self.drafts.push(Draft { members: vec![position], choices });
+        self.drafts.len() - 1
+    }
+
+    /// Whether something reads both a definition and a member of a group.
+    fn meets(&self, position: usize, draft: &Draft) -> bool {
+        self.reads.iter().any(|reads| {
+            reads.iter().any(|(p, _)| *p == position) && reads.iter().any(|(p, _)| draft.members.contains(p))
+        })
+    }
+
+    /// Whether a definition only brings elements into another order: those that read it want all of it.
+    fn is_copy(&self, position: usize) -> bool {
+        matches!(self.program.exprs[self.program.definitions[position].body], Expr::Access(..))
+            && self.program.definitions[position].reduction.is_none()
+    }
+
+    /// Every way in which a definition can start a group.
+    fn alone(&self, position: usize) -> Vec<Choice> {
+        let definition = &self.program.definitions[position];
+        let (sizes, rank) = (&self.sizes[position], definition.rank);
+        let work: f64 = sizes.iter().product();
+        let elements: f64 = sizes[..rank].iter().product();
+        let mut choices = Vec::new();
+        for slab in 0..definition.indices.len() {
+            let Some((low, high)) = self.bounds(definition, slab) else { continue };
+            let reduced = slab >= rank;
+            let few = elements <= 64.0 && work >= 20_000.0 && sizes[slab] >= 64.0;
+            if reduced && !few || !reduced && sizes[slab] < 4.0 {
+                continue;
+            }
+            let parts = if reduced { PARTS[0] } else { 0 };
+            // Outer indices first; later, what runs in lanes, and indices with too few values for many threads.
+            let few = if sizes[slab] < 16.0 { 1e6 } else { 0.0 };
+            let lanes =
+                if rank > 1 && Some(slab) == super::arrange::lanes(definition, self.estimate) { 1e3 } else { 0.0 };
+            let cost = few + lanes + slab as f64 * 1e-3 + elements * parts as f64;
+            choices.push(Choice { slabs: vec![slab], low, high, parts, cost });
+        }
+        choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        choices
+    }
+
+    /// The bounds of an index, if it has one of each, in sizes.
+    fn bounds(&self, definition: &Definition, slab: usize) -> Option<(Affine, Affine)> {
+        let range = &definition.indices[slab].range;
+        match (range.low.as_slice(), range.high.as_slice()) {
+            ([low], [high]) if !low.uses_indices() && !high.uses_indices() => Some((low.clone(), high.clone())),
+            _ => None,
+        }
+    }
+
+    /// The ways in which a definition can join a group with this choice.
+    fn extended(&self, draft: &Draft, choice: &Choice, position: usize, related: bool) -> Vec<Choice> {
+        let definition = &self.program.definitions[position];
+        let rank = definition.rank;
+        let mut found = Vec::new();
+        for slab in 0..definition.indices.len() {
+            let Some((low, high)) = self.bounds(definition, slab) else { continue };
+            let reduced = slab >= rank;
+            let same = low == choice.low && high == choice.high;
+            if !related && (reduced || !same) || !same && !self.covers(choice, &low, &high) {
+                continue;
+            }
+            if !self.fits(draft, choice, position, slab) {
+                continue;
+            }
+            let mut next = choice.clone();
+            next.slabs.push(slab);
+            if reduced {
+                let elements: f64 = self.sizes[position][..rank].iter().product();
+                let saved = self.largest_read(draft, position);
+                let wanted = PARTS.iter().find(|p| **p as f64 * elements <= saved.max(4096.0));
+                let Some(&parts) = wanted else { continue };
+                next.parts = if next.parts == 0 { parts } else { next.parts.min(parts) };
+                next.cost += elements * parts as f64;
+            }
+            if !same {
+                next.cost += 1.0;
+            }
+            found.push(next);
+        }
+        found
+    }
+
+    fn covers(&self, choice: &Choice, low: &Affine, high: &Affine) -> bool {
+        let rows = [
+            Constraint::at_most(choice.low.clone(), low.clone()),
+            Constraint::at_most(high.clone(), choice.high.clone()),
+        ];
+        rows.iter().all(|row| system::implies(&self.context, row))
+    }
+
+    /// The size of the largest member that a definition reads.
+    fn largest_read(&self, draft: &Draft, position: usize) -> f64 {
+        let members = self.reads[position].iter().filter(|(p, _)| draft.members.contains(p));
+        let size = |p: usize| self.sizes[p][..self.program.definitions[p].rank].iter().product::<f64>();
+        members.map(|(p, _)| size(*p)).fold(0.0, f64::max)
+    }
+
+    /// Whether all that is read from the group is read at the slab or close to it.
+    fn fits(&self, draft: &Draft, choice: &Choice, position: usize, slab: usize) -> bool {
+        self.reads[position].iter().all(|(producer, subscripts)| {
+            let Some(member) = draft.members.iter().position(|m| m == producer) else { return true };
+            let at = choice.slabs[member];
+            at < self.program.definitions[*producer].rank
+                && distance(&subscripts[at], slab).is_some_and(|d| {
+                    d == 0 || d.abs() <= MAX_HALO && !self.program.outputs.contains(&self.tensor(*producer))
+                })
+        })
+    }
+
+    fn tensor(&self, position: usize) -> TensorId {
+        self.program.definitions[position].tensor
+    }
+
+    fn readers(&self) -> HashMap<usize, HashSet<usize>> {
+        let mut readers: HashMap<usize, HashSet<usize>> = HashMap::new();
+        for (reader, reads) in self.reads.iter().enumerate() {
+            for (p, _) in reads {
+                readers.entry(*p).or_default().insert(reader);
+            }
+        }
+        readers
+    }
+
+    /// The decisions for a group that no longer grows. It falls apart if something would have to be stored that is
+    /// computed beyond the slab.
+    fn settle(&self, draft: Draft, readers: &HashMap<usize, HashSet<usize>>) -> Vec<Group> {
+        let none = HashSet::new();
+        let inside = |p: &usize| {
+            let readers = readers.get(p).unwrap_or(&none);
+            !self.program.outputs.contains(&self.tensor(*p)) && readers.iter().all(|r| draft.members.contains(r))
+        };
+        for choice in &draft.choices {
+            let halos = self.halos(&draft, choice);
+            let is_output = |m: usize| choice.slabs[m] < self.program.definitions[draft.members[m]].rank;
+            let sound =
+                (0..draft.members.len()).all(|m| halos[m] == (0, 0) || inside(&draft.members[m]) && is_output(m));
+            if !sound {
+                continue;
+            }
+            let members = draft.members.iter().enumerate().map(|(m, &definition)| Member {
+                definition,
+                slab: Some(choice.slabs[m]),
+                halo: halos[m],
+                local: inside(&definition) && is_output(m),
+            });
+            return vec![self.sized(members.collect(), choice)];
+        }
+        if draft.members.len() == 1 {
+            let member = Member { definition: draft.members[0], slab: None, halo: (0, 0), local: false };
+            return vec![Group { members: vec![member], tile: 1, tiles: 1, parts: None }];
+        }
+        let apart = draft.members.iter().map(|&p| Draft { members: vec![p], choices: self.alone(p) });
+        apart.flat_map(|draft| self.settle(draft, readers)).collect()
+    }
+
+    /// How far before and after the slab each member is needed.
+    fn halos(&self, draft: &Draft, choice: &Choice) -> Vec<(i64, i64)> {
+        let mut halos = vec![(0i64, 0i64); draft.members.len()];
+        for reader in (0..draft.members.len()).rev() {
+            for (producer, subscripts) in &self.reads[draft.members[reader]] {
+                let Some(member) = draft.members.iter().position(|m| m == producer) else { continue };
+                let by = distance(&subscripts[choice.slabs[member]], choice.slabs[reader]).unwrap_or(0);
+                let (before, after) = halos[reader];
+                halos[member] = (halos[member].0.max(before - by), halos[member].1.max(after + by));
+            }
+        }
+        halos
+    }
+
+    /// Chooses the height of a slab: what is local stays in the second cache.
+    fn sized(&self, members: Vec<Member>, choice: &Choice) -> Group {
+        const CACHE: f64 = 144.0 * 1024.0;
+        let rows = members.iter().map(|m| self.sizes[m.definition][m.slab.unwrap_or(0)]).fold(1.0, f64::max);
+        let width = |m: &Member| {
+            let rank = self.program.definitions[m.definition].rank;
+            let others = (0..rank).filter(|p| Some(*p) != m.slab);
+            others.map(|p| self.sizes[m.definition][p]).product::<f64>()
+        };
+        let local: f64 = members.iter().filter(|m| m.local).map(width).sum();
+        let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
+        let least = (rows * 20_000.0 / work.max(1.0)).ceil();
+        let parts = (choice.parts > 0).then_some(choice.parts);
+        let share = match rows / parts.unwrap_or(8) as f64 {
+            few if few < 6.0 => few.ceil(),
+            many => (many / 8.0).ceil() * 8.0,
+        };
+        if local == 0.0 && parts.is_none() {
+            let tile = share.max(least).clamp(1.0, 1e9) as i64;
+            return Group { members, tile, tiles: 1, parts };
+        }
+        let tile = (CACHE / local.max(1.0) / 8.0).floor() * 8.0;
+        let tile = tile.clamp(8.0, 64.0).min(share.max(1.0)).max(1.0);
+        let tiles = (share.max(least) / tile).ceil().max(1.0);
+        Group { members, tile: tile as i64, tiles: tiles as i64, parts }
+    }
+}
+
+/// `d` where a subscript is the slab index plus `d`.
+fn distance(subscript: &Affine, slab: usize) -> Option<i64> {
+    match subscript.terms() {
+        [(Atom::Index(i), one)] if *i as usize == slab && *one == Int::ONE => i64::try_from(subscript.offset()).ok(),
+        _ => None,
+    }
+}

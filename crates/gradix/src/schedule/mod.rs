@@ -1,0 +1,79 @@
+//! What is computed together, and where it is kept.
+//!
+//! Definitions are gathered in *groups*. The definitions of a group share one outermost index, the *slab* index, and
+//! are computed slab by slab: a few values of that index at a time, one definition after the other. What a group
+//! needs for itself only then lives in a small local buffer; what reduces over the slab index is summed up from slab
+//! to slab, in a fixed number of parts that are combined in order.
+
+mod arrange;
+mod group;
+pub mod skew;
+
+pub use arrange::arrange;
+
+use crate::program::{Definition, Program};
+
+/// The decisions for a whole program.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    /// Run in order.
+    pub groups: Vec<Group>,
+}
+
+/// Definitions that are computed together.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// In order.
+    pub members: Vec<Member>,
+    /// How many values of the slab index are taken at a time.
+    pub tile: i64,
+    /// How many tiles an item of work has.
+    pub tiles: i64,
+    /// The number of partial reductions, where a member reduces over the slab index.
+    pub parts: Option<i64>,
+}
+
+/// One definition in a group.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its position in the program.
+    pub definition: usize,
+    /// Which of its indices is the slab index; `None` if the group has none.
+    pub slab: Option<usize>,
+    /// How far before and after the slab it is computed, for readers at shifted places.
+    pub halo: (i64, i64),
+    /// Whether it lives in a buffer of the group only.
+    pub local: bool,
+}
+
+/// The assumed number of values of every index of a definition.
+pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
+    let mut middle: Vec<f64> = Vec::new();
+    let mut extents = Vec::new();
+    for index in &definition.indices {
+        let at = |affine: &crate::program::Affine| value(affine, &middle, estimate);
+        let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
+        let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
+        extents.push((high - low + 1.0).max(0.0));
+        middle.push((low + high) / 2.0);
+    }
+    extents
+}
+
+/// An index expression at assumed values.
+pub fn value(affine: &crate::program::Affine, indices: &[f64], estimate: &[f64]) -> f64 {
+    use crate::program::{Atom, ParamId};
+    affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, factor)| {
+        let atom = match atom {
+            Atom::Index(i) => indices.get(*i as usize).copied().unwrap_or(0.0),
+            Atom::Param(ParamId(p)) => estimate.get(*p as usize).copied().unwrap_or(0.0),
+            Atom::Floor(inner, c) => (value(inner, indices, estimate) / c.to_f64().value()).floor(),
+        };
+        sum + factor.to_f64().value() * atom
+    })
+}
+
+/// Decides for a whole program.
+pub fn schedule(program: &Program, estimate: &[f64]) -> Schedule {
+    Schedule { groups: group::group(program, estimate) }
+}

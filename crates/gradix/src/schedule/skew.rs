@@ -1,0 +1,51 @@
+//! Other variables for a reduction, so that its bounds don't move with an output.
+//!
+//! In `dy[l] = sum[i in l-9..=l, …] d[i, l-i] * x[i]` the bounds of `i` move with `l`; with `i + l` in place of `i` they
+//! are `-9..=0`, and the same for all lanes of a vector. At the ends of the tensors other bounds take over; the middle
+//! of the index space decides.
+
+use super::value;
+use crate::program::{Affine, Atom, Range};
+use gradix_int::Int;
+
+/// For each index of the reduction, the multiple of output `v` that is to be added to it, where that helps.
+/// `indices` are the atoms of the ranges in order, the first `outputs` of them outputs.
+pub fn skews(indices: &[usize], ranges: &[Range], outputs: usize, v: usize, estimate: &[f64]) -> Vec<(usize, Int)> {
+    let count = indices.iter().max().map_or(0, |m| m + 1);
+    let mut middle = vec![0.0; count];
+    let mut found = Vec::new();
+    for (position, (&index, range)) in indices.iter().zip(ranges).enumerate() {
+        let (low, high) = (active(&range.low, &middle, estimate, true), active(&range.high, &middle, estimate, false));
+        middle[index] = (value(low, &middle, estimate) + value(high, &middle, estimate)) / 2.0;
+        if position < outputs {
+            continue;
+        }
+        let atom = Atom::Index(v as u32);
+        let (below, above) = (low.coefficient(&atom), high.coefficient(&atom));
+        if below == above && below != Int::ZERO {
+            found.push((position, below));
+        }
+    }
+    found
+}
+
+/// The bound that counts in the middle.
+fn active<'a>(bounds: &'a [Affine], middle: &[f64], estimate: &[f64], is_low: bool) -> &'a Affine {
+    let key = |a: &&Affine| if is_low { value(a, middle, estimate) } else { -value(a, middle, estimate) };
+    bounds.iter().max_by(|a, b| key(a).total_cmp(&key(b))).expect("a range has bounds")
+}
+
+/// What the skews put in place of each index: `map` has an entry for every atom.
+pub fn apply(map: &mut [Affine], ranges: &mut [Range], indices: &[usize], v: usize, skews: &[(usize, Int)]) {
+    for (position, factor) in skews {
+        let index = indices[*position];
+        map[index] = Affine::index(index).add_scaled(factor, &Affine::index(v));
+    }
+    for (position, range) in ranges.iter_mut().enumerate() {
+        let by = skews.iter().find(|(p, _)| *p == position).map(|(_, factor)| factor);
+        *range = range.map(|bound| {
+            let bound = bound.with_indices(map);
+            by.map_or(bound.clone(), |factor| bound.add_scaled(&-factor.clone(), &Affine::index(v)))
+        });
+    }
+}
