@@ -15,7 +15,7 @@
 
 use super::leaf::Writer;
 use super::text::Lines;
-use super::value::{Instances, combine, neutral};
+use super::value::{Instances, combine, neutral, store};
 use crate::nest::{LANE_BLOCK, Leaf, Loop, Panels, TERMS};
 use crate::program::{Expr, ExprId, ReduceOp};
 
@@ -310,18 +310,18 @@ impl Contraction<'_> {
         let terms_at = (0..self.panels.by_term.len()).map(|n| format!("{} + {}", parts.term_panel, n * TERMS));
         operands.extend(terms_at);
         let operands = operands.join(", ");
-        let call = |to: &str, step: &str| format!("{micro}({terms}, {operands}, {to}, {step});");
-        let whole = format!("{fresh} && {rows} == {count} && {narrow}");
+        let call = |to: &str, step: &str, fresh: &str| format!("{micro}({terms}, {operands}, {to}, {step}, {fresh});");
+        let whole = format!("{rows} == {count} && {narrow}");
         if lane_step == "1" {
             w.lines.open(format!("if ({whole})"));
-            w.lines.line(call(&address, &row_step));
+            w.lines.line(call(&address, &row_step, fresh));
             w.lines.otherwise();
         } else {
             w.lines.open("");
         }
         let tile = w.names.fresh("tile");
         w.lines.line(format!("gx_t {tile}[{count}*{width}*GX_W];"));
-        w.lines.line(call(&tile, &format!("{width}*GX_W")));
+        w.lines.line(call(&tile, &format!("{width}*GX_W"), "1"));
         let shape = format!("{rows}, gx_smaller({width}*GX_W, {stop} - {lane} + 1)");
         let put = self.put(w);
         w.lines.line(format!("{put}({address}, {row_step}, {lane_step}, {tile}, {width}*GX_W, {shape}, {fresh});"));
@@ -371,33 +371,41 @@ impl Contraction<'_> {
             w.lines.open(format!("for (int64_t {v} = {start}; {v} <= {end}; {v}++)"));
         }
         let v = w.names.variables[inner.variable].clone();
-        let in_lanes = self.panels.rows_in_lanes;
-        let step = if in_lanes { "GX_W" } else { "1" };
-        w.lines.open(format!("for (int64_t {v} = {}; {v} <= {}; {v} += {step})", bounds.0, bounds.1));
-        let mut instances = Instances::default();
-        let mut n = String::new();
-        if in_lanes {
-            n = w.names.fresh("n");
-            w.lines.line(format!("const int64_t {n} = gx_smaller(GX_W, {} - {v} + 1);", bounds.1));
-            instances.lanes = Some((inner.variable, vec![v.clone()]));
-            instances.partial = vec![n.clone()];
-        }
-        let mut values = w.values(instances);
-        let found: Vec<String> = self
-            .panels
-            .by_row
-            .iter()
-            .map(|id| if in_lanes { values.wide(*id, (0, 0)) } else { values.value(*id, (0, 0)) })
-            .collect();
-        for (number, value) in found.iter().enumerate() {
-            let place = format!("{panel} + {} + {u}*{TERMS} + {at}", number * count * TERMS);
-            match in_lanes {
-                true => w.lines.line(format!("gx_store_n({place}, {value}, {n});")),
-                false => w.lines.line(format!("*({place}) = {value};")),
+        let (first, last) = bounds;
+        w.lines.line(format!("int64_t {v} = {first};"));
+        if self.panels.rows_in_lanes {
+            w.lines.open(format!("for (; {v} + GX_W - 1 <= {last}; {v} += GX_W)"));
+            self.pack_row_vector(w, &u, &at, &v, None, panel);
+            w.lines.line(format!("{at} += GX_W;"));
+            w.lines.close();
+            w.lines.open(format!("if ({v} <= {last})"));
+            let n = w.names.fresh("n");
+            w.lines.line(format!("const int64_t {n} = {last} - {v} + 1;"));
+            self.pack_row_vector(w, &u, &at, &v, Some(&n), panel);
+            w.lines.line(format!("{at} += {n};"));
+        } else {
+            w.lines.open(format!("for (; {v} <= {last}; {v}++)"));
+            let mut values = w.values(Instances::default());
+            let found: Vec<String> = self.panels.by_row.iter().map(|id| values.value(*id, (0, 0))).collect();
+            for (number, value) in found.iter().enumerate() {
+                w.lines.line(format!("{panel}[{} + {u}*{TERMS} + {at}] = {value};", number * count * TERMS));
             }
+            w.lines.line(format!("{at}++;"));
         }
-        w.lines.line(format!("{at} += {};", if in_lanes { n.as_str() } else { "1" }));
         w.close(outer.len() + 2);
+    }
+
+    /// Packs a vector of terms of a row; `partial` is the number of terms where there are fewer than lanes.
+    fn pack_row_vector(&self, w: &mut Writer, u: &str, at: &str, v: &str, partial: Option<&str>, panel: &str) {
+        let inner = self.terms.last().expect("a reduction has loops").variable;
+        let lanes = Some((inner, vec![v.to_string()]));
+        let partial: Vec<String> = partial.into_iter().map(String::from).collect();
+        let mut values = w.values(Instances { lanes, rows: None, partial: partial.clone() });
+        let found: Vec<String> = self.panels.by_row.iter().map(|id| values.wide(*id, (0, 0))).collect();
+        for (number, value) in found.iter().enumerate() {
+            let place = format!("{panel} + {} + {u}*{TERMS} + {at}", number * self.row_count * TERMS);
+            w.lines.line(store(&place, "1", partial.first().map(String::as_str), value));
+        }
     }
 
     /// A function that combines a tile with the target, unless the target holds nothing yet.
@@ -432,7 +440,10 @@ impl Contraction<'_> {
         let sums: Vec<String> = points.iter().map(|(r, v)| format!("sum_{r}_{v}")).collect();
         let outer = std::mem::replace(&mut w.lines, Lines::at(1));
         let next = w.names.restart();
-        sums.iter().for_each(|sum| w.lines.line(format!("gx_v {sum} = gx_all({});", neutral(self.op, w.single))));
+        for ((row, vector), sum) in points.iter().zip(&sums) {
+            let held = format!("gx_load(tile + {row}*step + {vector}*GX_W)");
+            w.lines.line(format!("gx_v {sum} = fresh ? gx_all({}) : {held};", neutral(self.op, w.single)));
+        }
         w.lines.open("for (int64_t at = 0; at < terms; at++)");
         self.body(w, &points, &sums);
         w.lines.close();
@@ -449,7 +460,7 @@ impl Contraction<'_> {
             arguments.push(format!("const gx_t *restrict lanes{n}, int64_t lane_term{n}"));
         }
         (0..self.panels.by_term.len()).for_each(|n| arguments.push(format!("const gx_t *restrict each{n}")));
-        arguments.push("gx_t *restrict tile, int64_t step".into());
+        arguments.push("gx_t *restrict tile, int64_t step, int fresh".into());
         let arguments = arguments.join(",\n    ");
         w.shared.function("gx_tile", |name| {
             format!(
@@ -471,14 +482,6 @@ impl Contraction<'_> {
                 given.extend(instances.map(|p| ((*id, p), (name.clone(), true))));
             }
         }
-        for (number, id) in self.panels.by_row.iter().enumerate() {
-            for row in 0..self.row_count {
-                let offset = format!("{row}*row_step{number} + at*row_term{number}");
-                let name = format!("a{number}_{row}");
-                w.lines.line(format!("const gx_t {name} = rows{number}[{offset}];"));
-                given.extend((0..width).map(|vector| ((*id, (row, vector)), (name.clone(), false))));
-            }
-        }
         for (number, id) in self.panels.by_term.iter().enumerate() {
             let name = format!("c{number}");
             w.lines.line(format!("const gx_t {name} = each{number}[at];"));
@@ -489,12 +492,22 @@ impl Contraction<'_> {
             rows: Some((self.row.variable, vec![String::new(); self.row_count])),
             partial: Vec::new(),
         };
-        let mut values = w.values(instances);
-        values.given = given.into_iter().collect();
-        let found: Vec<String> = points.iter().map(|p| values.wide(self.leaf.body, *p)).collect();
-        for (sum, value) in sums.iter().zip(found) {
-            let combined = combine(self.op, sum, &value, true, w.functions);
-            w.lines.line(format!("{sum} = {combined};"));
+        // Row by row, so that few values of rows are held at a time.
+        for row in 0..self.row_count {
+            for (number, id) in self.panels.by_row.iter().enumerate() {
+                let offset = format!("{row}*row_step{number} + at*row_term{number}");
+                let name = format!("a{number}_{row}");
+                w.lines.line(format!("const gx_t {name} = rows{number}[{offset}];"));
+                given.extend((0..width).map(|vector| ((*id, (row, vector)), (name.clone(), false))));
+            }
+            let mut values = w.values(instances.clone());
+            values.given = given.iter().cloned().collect();
+            let found: Vec<String> = (0..width).map(|vector| values.wide(self.leaf.body, (row, vector))).collect();
+            for (vector, value) in found.iter().enumerate() {
+                let sum = &sums[row * width + vector];
+                let combined = combine(self.op, sum, value, true, w.functions);
+                w.lines.line(format!("{sum} = {combined};"));
+            }
         }
     }
 

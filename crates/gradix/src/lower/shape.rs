@@ -7,6 +7,7 @@ use super::Lowering;
 use super::leaves::Placed;
 use crate::nest::{BufferKind, Leaf, Panels, Shape};
 use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs, TensorId};
+use crate::schedule;
 use gradix_int::Int;
 
 /// The assumed number of lanes.
@@ -128,14 +129,21 @@ fn step_cost(subscripts: &[Affine], v: usize) -> f64 {
 /// Another output loop whose values share operands.
 fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<(usize, usize)> {
     leaf.reduction?;
-    let shares = |position: usize| {
-        let v = leaf.loops[position].variable;
-        body.accesses.iter().any(|(_, s)| s.iter().all(|s| !s.uses_index(v)))
-    };
+    let uses =
+        |subscripts: &[Affine], position: usize| subscripts.iter().any(|s| s.uses_index(leaf.loops[position].variable));
+    let shares = |position: &usize| body.accesses.iter().any(|(_, s)| !uses(s, *position));
+    // What depends on rows and lanes can't be packed.
+    let mixes = |position: usize| body.accesses.iter().any(|(_, s)| uses(s, position) && uses(s, lanes));
+    let idle = |position: usize| !body.accesses.iter().any(|(_, s)| uses(s, position));
     let fits = |position: &usize| {
         *position != lanes && extents[*position] >= 2.0 && is_free(leaf, body, leaf.loops[*position].variable)
     };
-    let best = (0..leaf.outputs).filter(fits).filter(|p| shares(*p)).max_by(|a, b| extents[*a].total_cmp(&extents[*b]));
+    let rank = |p: usize| (!mixes(p) && !idle(p) && extents[p] >= 4.0, extents[p]);
+    let better = |a: &usize, b: &usize| {
+        let (a, b) = (rank(*a), rank(*b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    let best = (0..leaf.outputs).filter(fits).filter(shares).max_by(better);
     best.map(|position| {
         let count = match lanes < leaf.outputs {
             true => registers(extents[lanes], extents[position]).1,
@@ -207,14 +215,18 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
     let extents = lowering.extents(&variables, &ranges);
     let elements = |ids: &[ExprId]| ids.iter().all(|id| matches!(exprs[*id], Expr::Access(..)));
+    // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
     let along = |id: &ExprId| match &exprs[*id] {
-        Expr::Access(_, subscripts) => step_cost(subscripts, lane) == 1.0,
+        Expr::Access(buffer, subscripts) => {
+            let width =
+                lowering.nest.frame[*buffer].extents.last().map_or(1.0, |e| schedule::value(e, &[], lowering.estimate));
+            step_cost(subscripts, lane) == 1.0 && (width <= 128.0 || extents[rows] < 12.0)
+        }
         _ => false,
     };
     let inner = terms.last().expect("a reduction has loops").variable;
     panels.rows_in_place = terms.len() == 1 && elements(&panels.by_row) && extents[lanes] < 64.0;
-    panels.lanes_in_place =
-        terms.len() == 1 && panels.by_lane.iter().all(along) && (extents[lanes] <= 64.0 || extents[rows] < 12.0);
+    panels.lanes_in_place = terms.len() == 1 && panels.by_lane.iter().all(along);
     panels.rows_in_lanes = panels.by_row.iter().all(|id| {
         let body = Body::of(exprs, *id);
         body.conditions.iter().all(|a| !a.uses_index(inner)) && body.affines.iter().all(|a| !is_inside_floor(a, inner))

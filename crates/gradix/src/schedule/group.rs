@@ -124,7 +124,11 @@ impl Grouping<'_> {
             }
             let parts = if reduced { PARTS[0] } else { 0 };
             // Outer indices first; later, what runs in lanes, and indices with too few values for many threads.
-            let few = if sizes[slab] < 16.0 { 1e6 } else { 0.0 };
+            let few = match sizes[slab] {
+                size if size < 16.0 => 1e6,
+                size if size < 64.0 => 1e5,
+                _ => 0.0,
+            };
             let lanes =
                 if rank > 1 && Some(slab) == super::arrange::lanes(definition, self.estimate) { 1e3 } else { 0.0 };
             let cost = few + lanes + slab as f64 * 1e-3 + elements * parts as f64;
@@ -277,7 +281,7 @@ impl Grouping<'_> {
         let least = (rows * 20_000.0 / work.max(1.0)).ceil();
         let parts = (choice.parts > 0).then_some(choice.parts);
         let share = match rows / parts.unwrap_or(8) as f64 {
-            few if few < 6.0 => few.ceil(),
+            few if rows < 16.0 => few.ceil(),
             many => (many / 8.0).ceil() * 8.0,
         };
         if local == 0.0 && parts.is_none() {
