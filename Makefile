@@ -1,6 +1,6 @@
-# Everything is done by cargo; these are short names for it.
+# Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test lint bench fuzz
+.PHONY: test lint bench growth bench-compiler fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation.
 test:
@@ -12,8 +12,20 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# How fast the tool itself is.
+# Ten workloads beside other tools; writes docs/benchmarks.md. `bench/setup.sh --torch` adds PyTorch first.
 bench:
+	cargo build --release
+	bench/setup.sh
+	bench/.venv/bin/python bench/run.py
+
+# How time grows with sizes and programs; writes docs/growth.md.
+growth:
+	cargo build --release
+	bench/setup.sh
+	bench/.venv/bin/python bench/growth.py
+
+# How fast the compiler itself is.
+bench-compiler:
 	cargo bench -p gradix
 
 # Five minutes for each fuzz target. Needs `cargo install cargo-fuzz`; the variable lets a stable compiler do it.

@@ -50,7 +50,7 @@ Example: a lattice of index pairs that read the same element, as a picture
     /// Print source code for the results or the derivatives
     #[command(after_help = "Example: the gradient of a squared norm in C, single precision
 
-  gradix emit --grad --dtype f32 -e 'input x[N]; f = sum[i] x[i]^2'")]
+  gradix emit --dtype f32 -e 'input x[N]; f = sum[i] x[i]^2'")]
     Emit(EmitArguments),
     /// Time the results and the derivatives on each backend
     #[command(after_help = "Example: a matrix product and its derivatives

@@ -22,7 +22,21 @@ pub struct Gradient {
 impl Gradient {
     /// The derivative by some arguments (all if `None`) of some results (all if `None`).
     pub fn new(program: &Program, wrt: Option<Vec<String>>, of: Option<Vec<String>>) -> Result<Gradient> {
-        let options = Options { mode: Mode::Reverse, wrt: wrt.clone(), of: of.clone(), with_results: false };
+        Self::derived(program, wrt, of, false)
+    }
+
+    /// The same, and the derivative program gives the results too, before the derivatives.
+    pub fn with_results(program: &Program, wrt: Option<Vec<String>>, of: Option<Vec<String>>) -> Result<Gradient> {
+        Self::derived(program, wrt, of, true)
+    }
+
+    fn derived(
+        program: &Program,
+        wrt: Option<Vec<String>>,
+        of: Option<Vec<String>>,
+        with_results: bool,
+    ) -> Result<Gradient> {
+        let options = Options { mode: Mode::Reverse, wrt: wrt.clone(), of: of.clone(), with_results };
         let derivative = derive(program, &options)?;
         let wrt = chosen(program, wrt, program.inputs().collect());
         let of = chosen(program, of, program.outputs.clone());

@@ -20,7 +20,7 @@ use crate::source::Source;
 pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
     let Resolved { program, places } = source.resolve(&arguments.selection)?;
     let gradient = match arguments.grad {
-        true => Some(Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of())),
+        true => Some(Gradient::with_results(&program, arguments.selection.wrt(), arguments.selection.of())),
         false => None,
     };
     let gradient = gradient.transpose().map_err(|errors| source.refuse(errors))?;
@@ -162,11 +162,13 @@ fn evaluate(
         notes.extend(executable.take_notes());
         results.map_err(|error| source.refuse(vec![error]))
     };
-    let mut values = run(program, sizes)?;
-    if let Some(gradient) = gradient {
-        let sizes = gradient.sizes(program, sizes).map_err(|errors| source.refuse(errors))?;
-        values.extend(run(&gradient.derivative, &sizes)?);
-    }
+    let values = match gradient {
+        None => run(program, sizes)?,
+        Some(gradient) => {
+            let sizes = gradient.sizes(program, sizes).map_err(|errors| source.refuse(errors))?;
+            run(&gradient.derivative, &sizes)?
+        }
+    };
     tell_notes(&notes, arguments.program.quiet);
     Ok(values)
 }

@@ -22,7 +22,7 @@ pub struct Compiler {
 /// flags are nobody's business, which lets functions and selects be vectorised; `a*b + c` may be one operation.
 const FLAGS: [&str; 8] = [
     "-std=c11",
-    "-O3",
+    "-O2",
     if cfg!(target_arch = "aarch64") { "-mcpu=native" } else { "-march=native" },
     "-ffp-contract=fast",
     "-fno-math-errno",

@@ -22,7 +22,8 @@ pub enum Real {
     F32,
 }
 
-/// One self-contained C11 file: a function for every kernel, and one that runs them all.
+/// One self-contained C11 file with a function for every kernel. It is compiled with `-ffp-contract=fast` (or off:
+/// then products are rounded on their own), and never with options that change the meaning of infinities or NaNs.
 pub fn c(nest: &Nest, real: Real) -> String {
     let (mut functions, mut shared) = (BTreeSet::new(), Shared::default());
     let single = real == Real::F32;
@@ -66,8 +67,12 @@ fn header(nest: &Nest, real: Real) -> String {
     for (i, param) in nest.frame.params.iter().enumerate() {
         line(&mut text, &format!("    size[{i}]   {}", param.name));
     }
-    line(&mut text, "buffer: pointers to arrays, dense and row-major");
+    line(&mut text, "buffer: pointers to arrays, dense and row-major (those that are not listed may be null)");
+    let touched = nest.touched();
     for (i, (tensor, kind)) in nest.frame.tensors.iter().zip(&nest.kinds).enumerate() {
+        if !touched.contains(&TensorId(i as u32)) {
+            continue;
+        }
         let kind = match kind {
             BufferKind::Input => "input",
             BufferKind::Output => "result",

@@ -11,7 +11,9 @@ pub use describe::explain_schedule;
 use crate::diagnostic::Diagnostic;
 use crate::economise::economise;
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
-use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
+use crate::program::{
+    Affine, Atom, Constraint, Definition, ParamId, ParamKind, Program, Range, Tensor, TensorId, TensorKind,
+};
 use crate::schedule::{self, Group, Member, Schedule};
 use crate::settle;
 use gradix_int::Int;
@@ -49,14 +51,52 @@ fn prepare(program: &Program, estimate: &[Int]) -> Result<Prepared, Diagnostic> 
     Ok(Prepared { program, schedule, estimate })
 }
 
-/// The sizes as numbers; sizes that were added since are computed from the others.
+/// The sizes as numbers. Those that are not given are assumed: free ones large enough for every argument to have
+/// elements, the others computed from them.
 fn estimates(program: &Program, given: &[Int]) -> Vec<f64> {
-    let mut values: Vec<f64> = given.iter().map(|v| v.to_f64().value()).collect();
-    for param in &program.params[values.len().min(program.params.len())..] {
-        use crate::program::ParamKind;
+    let mut free: Vec<f64> = given.iter().map(|v| v.to_f64().value()).collect();
+    free.resize(program.params.len().max(free.len()), ASSUMED);
+    let mut values = completed(program, &free, given.len());
+    for _ in 0..MAX_DOUBLINGS {
+        let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested);
+        let Some(short) = named.flat_map(|t| &t.extents).find(|e| schedule::value(e, &[], &values) < FEW) else { break };
+        let changed = grow(short, given.len(), &mut free);
+        if !changed {
+            break;
+        }
+        values = completed(program, &free, given.len());
+    }
+    values
+}
+
+/// Doubles the assumed sizes that make an expression larger; says whether there are any.
+fn grow(affine: &Affine, given: usize, free: &mut [f64]) -> bool {
+    let mut changed = false;
+    for (atom, factor) in affine.terms().iter().filter(|(_, factor)| *factor > Int::ZERO) {
+        changed |= match atom {
+            Atom::Param(ParamId(p)) if *p as usize >= given => {
+                free[*p as usize] *= 2.0;
+                *factor > Int::ZERO
+            }
+            Atom::Floor(inner, _) => grow(inner, given, free),
+            Atom::Param(_) | Atom::Index(_) => false,
+        };
+    }
+    changed
+}
+
+/// The size that is assumed where none is known.
+const ASSUMED: f64 = 512.0;
+/// An argument with fewer elements in a dimension makes no good example.
+const FEW: f64 = 16.0;
+const MAX_DOUBLINGS: usize = 8;
+
+fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
+    let mut values = free[..given].to_vec();
+    for (param, assumed) in program.params.iter().zip(free).skip(given) {
         let at = |a: &Affine| schedule::value(a, &[], &values);
         let value = match &param.kind {
-            ParamKind::Free => 512.0,
+            ParamKind::Free => *assumed,
             ParamKind::Fixed(value) => value.to_f64().value(),
             ParamKind::Smallest(parts) => parts.iter().map(at).fold(f64::INFINITY, f64::min),
             ParamKind::Largest(parts) => parts.iter().map(at).fold(f64::NEG_INFINITY, f64::max),

@@ -19,8 +19,9 @@ pub mod verify;
 pub use print::print;
 pub use verify::{Check, verify};
 
-use crate::program::{Affine, Atom, Constraint, ExprId, ParamId, Program, Range, ReduceOp, TensorId};
+use crate::program::{Affine, Atom, Constraint, Expr, ExprId, ParamId, Program, Range, ReduceOp, TensorId};
 use gradix_int::Int;
+use std::collections::HashSet;
 
 /// The first value of the outermost index that an item covers.
 pub const FIRST: usize = 0;
@@ -201,6 +202,29 @@ impl Nest {
         let (span, step) = (evaluate(&(high.clone() - low.clone()), sizes), evaluate(step, sizes).max(Int::ONE));
         let count = if span < Int::ZERO { Int::ZERO } else { span / step + Int::ONE };
         usize::try_from(&count).ok()
+    }
+
+    /// The buffers that some kernel reads or writes.
+    pub fn touched(&self) -> HashSet<TensorId> {
+        let mut found = HashSet::new();
+        self.kernels.iter().for_each(|kernel| self.touch(&kernel.steps, &mut found));
+        found
+    }
+
+    fn touch(&self, steps: &[Step], found: &mut HashSet<TensorId>) {
+        for step in steps {
+            match step {
+                Step::Tile(tile) => self.touch(&tile.steps, found),
+                Step::Leaf(leaf) => {
+                    found.insert(leaf.target);
+                    for id in self.frame.exprs.postorder(leaf.body) {
+                        if let Expr::Access(buffer, _) = &self.frame.exprs[id] {
+                            found.insert(*buffer);
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// The buffers of one kind.

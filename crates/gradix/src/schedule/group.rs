@@ -278,7 +278,7 @@ impl Grouping<'_> {
         };
         let local: f64 = members.iter().filter(|m| m.local).map(width).sum();
         let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
-        let least = (rows * 20_000.0 / work.max(1.0)).ceil();
+        let least = (rows * 20_000.0 / work.max(1.0)).ceil().min(rows.max(1.0));
         let parts = (choice.parts > 0).then_some(choice.parts);
         let share = match rows / parts.unwrap_or(8) as f64 {
             few if rows < 16.0 => few.ceil(),
@@ -288,8 +288,11 @@ impl Grouping<'_> {
             let tile = share.max(least).clamp(1.0, 1e9) as i64;
             return Group { members, tile, tiles: 1, parts };
         }
-        let tile = (CACHE / local.max(1.0) / 8.0).floor() * 8.0;
-        let tile = tile.clamp(8.0, 64.0).min(share.max(1.0)).max(1.0);
+        let tile = match CACHE / local.max(1.0) {
+            few if few < 8.0 => few.floor(),
+            many => (many / 8.0).floor() * 8.0,
+        };
+        let tile = tile.min(64.0).min(share).max(1.0);
         let tiles = (share.max(least) / tile).ceil().max(1.0);
         Group { members, tile: tile as i64, tiles: tiles as i64, parts }
     }

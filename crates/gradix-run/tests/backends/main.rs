@@ -1,0 +1,17 @@
+//! The fast backends against the oracle: precision, threads, sizes other than the assumed ones, special values, the cases of
+//! derivatives, and random programs.
+//!
+//! Without a C compiler only the virtual machine is looked at, and a line on stderr says so.
+
+#[path = "../../../gradix/tests/support/mod.rs"]
+mod case_files;
+mod common;
+mod derivatives;
+mod examples;
+mod generated;
+#[path = "../random/mod.rs"]
+mod random;
+mod special;
+#[path = "../support/mod.rs"]
+mod support;
+mod threads;
