@@ -109,14 +109,28 @@ impl<'a> Subject<'a> {
     pub fn run(&mut self, sizes: &[Int], inputs: &Arrays) -> Results {
         let results = self.executable.evaluate(sizes, inputs);
         let results = results.unwrap_or_else(|error| panic!("{} at {sizes:?}: {error}", self.name));
-        assert_eq!(self.executable.take_notes(), [], "{} at {sizes:?}", self.name);
+        assert_eq!(self.executable.take_notes(), [], "{} at {}", self.name, shown(self.program, sizes));
         results
     }
 
     /// Runs it against what the oracle says.
     pub fn agrees(&mut self, sizes: &[Int], inputs: &Arrays, expected: &Results, tolerance: f64) {
         let results = self.run(sizes, inputs);
-        if let Some(difference) = difference(&results, expected, tolerance) {
+        self.compare(sizes, &results, expected, tolerance);
+    }
+
+    /// The same, or `false` if the run was left to the oracle.
+    pub fn try_agrees(&mut self, sizes: &[Int], inputs: &Arrays, expected: &Results, tolerance: f64) -> bool {
+        let results = self.executable.evaluate(sizes, inputs);
+        let results = results.unwrap_or_else(|error| panic!("{} at {sizes:?}: {error}", self.name));
+        self.compare(sizes, &results, expected, tolerance);
+        let notes = self.executable.take_notes();
+        assert!(notes.iter().all(|note| note.message.ends_with("; interp computes")), "{}: {notes:?}", self.name);
+        notes.is_empty()
+    }
+
+    fn compare(&self, sizes: &[Int], results: &Results, expected: &Results, tolerance: f64) {
+        if let Some(difference) = difference(results, expected, tolerance) {
             let text = print::print(self.program).unwrap();
             panic!("{} at {}: {difference}\n{text}", self.name, shown(self.program, sizes));
         }

@@ -8,6 +8,7 @@ mod case_files;
 mod common;
 mod derivatives;
 mod examples;
+mod extremes;
 mod generated;
 #[path = "../random/mod.rs"]
 mod random;

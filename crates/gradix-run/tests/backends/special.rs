@@ -213,8 +213,7 @@ fn at(text: &str, size: usize, value: &dyn Fn(&str, usize) -> f64) {
         for &backend in backends() {
             for assumed in [500, 5] {
                 let how = (backend, Compiling::Usual);
-                let mut subject =
-                    Subject::new("windows", program, &estimate(program, assumed), Dtype::F64, how, 2);
+                let mut subject = Subject::new("windows", program, &estimate(program, assumed), Dtype::F64, how, 2);
                 subject.agrees(&sizes, &inputs, &expected, 1e-13);
             }
         }
@@ -251,6 +250,22 @@ s = sum[i] x[i]";
             subject.agrees(&sizes, &inputs, &oracle(&program, &sizes, &inputs), 1e-13);
         }
     }
+}
+
+/// Terms that don't depend on the index of a reduction are not read where that has no values.
+#[test]
+fn terms_of_empty_reductions_are_not_read() {
+    let text = "input x[N], z[N]
+a = sum[j] x[2] * z[j]
+b[i in 0..N + 4] = max[j in i..N] (x[i] + z[j])
+c[i in 0..N + 4] = sum[j, i < N] sin(x[i] * z[j])
+d[i in 0..N + 4] = prod[j in 0..=min(i, 1), i < N] (z[j] - x[i])
+e[i in 0..2*N] = if i < N then max[j in i..N] x[i] * z[j] else 1";
+    let program = resolve(text).program;
+    for size in [0, 3, 9] {
+        at(text, size, &|_, position| 0.5 + 0.125 * (position % 7) as f64);
+    }
+    assert_eq!(sized(&program, &all(&program, 1)), None, "x[2] is read");
 }
 
 /// `-inf` for what is masked is an idiom: the whole row of weights may be 0, and derivatives stay finite.

@@ -2,7 +2,7 @@
 //! several tiles.
 
 use crate::common::*;
-use gradix_run::{Backend, Dtype, Gradient};
+use gradix_run::{Dtype, Gradient};
 
 type Program = (&'static str, &'static str, &'static [(&'static str, i64)]);
 
@@ -12,15 +12,15 @@ const PROGRAMS: &[Program] = &[
         "input x[N, M]\ns = sum[i, j] sin(x[i, j])\nl = sum[i, j] exp(x[i, j]^2)\nm = max[i, j] x[i, j]",
         &[("N", 200), ("M", 170)],
     ),
-    ("a long sum", "input x[N], y[N]\ns = sum[i] x[i] * y[i]\np = prod[i] (1 + x[i] * y[i] / 100)", &[("N", 100_000)]),
+    ("a long sum", "input x[N], y[N]\ns = sum[i] x[i] * y[i]", &[("N", 100_000)]),
     (
         "a stencil of a stencil",
         "input u[H, W]
 v[i in 0..H, j in 0..W] = pad(u[i - 1, j], 0) + pad(u[i + 1, j], 0) + pad(u[i, j - 1], 0) + u[i, j]^2
 w[i in 0..H, j in 0..W] = pad(v[i - 1, j], 0) * pad(v[i + 1, j], 1) + pad(v[i, j + 2], 0) - v[i, j]",
-        &[("H", 170), ("W", 130)],
+        &[("H", 600), ("W", 260)],
     ),
-    ("a product", "input a[N, K], b[K, M]\nc[i, j] = sum[k] a[i, k] * b[k, j]", &[("N", 70), ("K", 270), ("M", 400)]),
+    ("a product", "input a[N, K], b[K, M]\nc[i, j] = sum[k] a[i, k] * b[k, j]", &[("N", 30), ("K", 270), ("M", 400)]),
     (
         "attention",
         "param S >= 1, D >= 1
@@ -43,69 +43,65 @@ y[i, c] = (sum[j] e[i, j] * v[j, c]) / z[i]",
 y[o, i, j] = sum[c, p, q] x[c, 2*i + p, 2*j + q] * w[o, c, p, q]",
         &[("C", 5), ("H", 81), ("W", 66), ("O", 9)],
     ),
-    ("triangular sums", "input x[N], h[N]\ny[t in 0..N] = sum[s in 0..=t] h[t - s] * x[s]\nl = sum[t] y[t]^2", &[("N", 500)]),
+    (
+        "triangular sums",
+        "input x[N], h[N]\ny[t in 0..N] = sum[s in 0..=t] h[t - s] * x[s]\nl = sum[t] y[t]^2",
+        &[("N", 500)],
+    ),
     (
         "norms over columns",
         "param N >= 2, C >= 1\ninput x[N, C], g[C]
 mean[c] = (sum[n] x[n, c]) / N
 var[c] = (sum[n] (x[n, c] - mean[c])^2) / N
 y[n, c] = g[c] * (x[n, c] - mean[c]) / sqrt(var[c] + 0.01)",
-        &[("N", 200), ("C", 90)],
+        &[("N", 600), ("C", 130)],
     ),
 ];
 
 #[test]
-fn results_of_the_virtual_machine_are_the_same_for_all_numbers_of_threads() {
-    for program in PROGRAMS {
-        check(program, Backend::Vm, Dtype::F64, 1e-11);
-    }
+fn results_are_the_same_for_all_numbers_of_threads() {
+    PROGRAMS.iter().step_by(2).for_each(|program| check(program, Dtype::F64, 1e-11));
 }
 
 #[test]
-fn results_of_compiled_code_are_the_same_for_all_numbers_of_threads() {
-    if has_native() {
-        for program in PROGRAMS {
-            check(program, Backend::Native, Dtype::F64, 1e-11);
-        }
-    }
+fn more_results_are_the_same_for_all_numbers_of_threads() {
+    PROGRAMS.iter().skip(1).step_by(2).for_each(|program| check(program, Dtype::F64, 1e-11));
 }
 
 #[test]
 fn results_in_single_precision_are_the_same_for_all_numbers_of_threads() {
-    for backend in backends() {
-        for program in &PROGRAMS[..4] {
-            check(program, *backend, Dtype::F32, 2e-4);
-        }
-    }
+    PROGRAMS[..4].iter().for_each(|program| check(program, Dtype::F32, 2e-4));
 }
 
-fn check(&(name, text, given): &Program, backend: Backend, dtype: Dtype, tolerance: f64) {
+fn check(&(name, text, given): &Program, dtype: Dtype, tolerance: f64) {
     let program = resolve(text).program;
     let derivative = Gradient::new(&program, None, None).unwrap().derivative;
     let given: Vec<(String, i64)> = given.iter().map(|(name, size)| (name.to_string(), *size)).collect();
     for (what, program) in [("value", &program), ("gradient", &derivative)] {
+        let name = format!("{name}, {what}");
         let sizes = sized(program, &given).unwrap();
         let nest = gradix::lower(program, &sizes).unwrap();
         let own = sizes_of(&nest, &sizes);
         let items = nest.kernels.iter().filter_map(|kernel| nest.items(kernel, &own)).max();
-        assert!(items.is_some_and(|items| items >= 3), "{name}, {what}: {items:?} items of work test nothing");
+        assert!(items.is_some_and(|items| items >= 3), "{name}: {items:?} items of work test nothing");
         let inputs = single_inputs(program, &sizes);
-        let mut first: Option<Results> = None;
-        for threads in [1, 2, 3, 7] {
-            let name = format!("{name}, {what}");
-            let mut subject = Subject::new(&name, program, &sizes, dtype, (backend, Compiling::Usual), threads);
-            let Some(first) = &first else {
-                subject.agrees(&sizes, &inputs, &oracle(program, &sizes, &inputs), tolerance);
-                first = Some(subject.run(&sizes, &inputs));
-                continue;
-            };
-            for run in 0..3 {
-                let results = subject.run(&sizes, &inputs);
-                for ((result, a), (_, b)) in results.iter().zip(first) {
-                    let same = a.data.iter().zip(&b.data).all(|(a, b)| a.to_bits() == b.to_bits());
-                    assert!(same, "{}: {result} of run {run} is not that of one thread", subject.name);
-                }
+        let expected = oracle(program, &sizes, &inputs);
+        for &backend in backends() {
+            let how = (backend, Compiling::Usual);
+            let mut alone = Subject::new(&name, program, &sizes, dtype, how, 1);
+            alone.agrees(&sizes, &inputs, &expected, tolerance);
+            let first = alone.run(&sizes, &inputs);
+            for threads in [1, 2, 3, 7] {
+                let mut subject = Subject::new(&name, program, &sizes, dtype, how, threads);
+                (0..3).for_each(|_| same(&subject.name.clone(), &subject.run(&sizes, &inputs), &first));
             }
         }
+    }
+}
+
+fn same(name: &str, results: &Results, first: &Results) {
+    for ((result, a), (_, b)) in results.iter().zip(first) {
+        let same = a.data.iter().zip(&b.data).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "{name}: {result} is not that of the first run on one thread");
     }
 }

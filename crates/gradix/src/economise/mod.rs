@@ -8,8 +8,8 @@
 //! f = … sum[k] a[i,k]^2 …, g = … sum[l] a[j,l]^2 …    one definition, read by both               share
 //! ```
 //!
-//! Every rule proposes ways to write a definition by way of [parts](part), which are definitions of their own. A way is
-//! taken if it lowers the number of operations at the assumed sizes ([`work`]); a part that several definitions
+//! Every rule proposes ways to write a definition by way of parts, which are definitions of their own. A way is
+//! taken if it lowers the number of operations at the assumed sizes ([`work`](mod@work)); a part that several definitions
 //! can use counts once. So the number of operations never rises, as far as the sizes are near those assumed.
 //!
 //! **What may differ.** Values agree up to rounding wherever every term of every sum is finite and no partial sum or

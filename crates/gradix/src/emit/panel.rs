@@ -15,7 +15,7 @@
 
 use super::leaf::Writer;
 use super::text::Lines;
-use super::value::{Instances, combine, neutral, store};
+use super::value::{Given, Instances, combine, neutral, store};
 use crate::nest::{LANE_BLOCK, Leaf, Loop, Panels, TERMS};
 use crate::program::{Expr, ExprId, ReduceOp};
 
@@ -472,7 +472,7 @@ impl Contraction<'_> {
 
     fn body(&self, w: &mut Writer, points: &[(usize, usize)], sums: &[String]) {
         let width = self.vectors;
-        let mut given: Vec<((ExprId, (usize, usize)), (String, bool))> = Vec::new();
+        let mut given: Vec<Given> = Vec::new();
         for (number, id) in self.panels.by_lane.iter().enumerate() {
             for vector in 0..width {
                 let name = format!("b{number}_{vector}");

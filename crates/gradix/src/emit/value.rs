@@ -24,6 +24,9 @@ pub struct Instances {
 /// Which row and which vector.
 pub type Instance = (usize, usize);
 
+/// What stands for a node in an instance: its text, and whether it is a vector.
+pub type Given = ((ExprId, Instance), (String, bool));
+
 /// Writes expressions.
 pub struct Values<'a> {
     pub nest: &'a Nest,

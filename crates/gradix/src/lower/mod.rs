@@ -59,7 +59,9 @@ fn estimates(program: &Program, given: &[Int]) -> Vec<f64> {
     let mut values = completed(program, &free, given.len());
     for _ in 0..MAX_DOUBLINGS {
         let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested);
-        let Some(short) = named.flat_map(|t| &t.extents).find(|e| schedule::value(e, &[], &values) < FEW) else { break };
+        let Some(short) = named.flat_map(|t| &t.extents).find(|e| schedule::value(e, &[], &values) < FEW) else {
+            break;
+        };
         let changed = grow(short, given.len(), &mut free);
         if !changed {
             break;

@@ -115,18 +115,18 @@ impl Grouping<'_> {
         let work: f64 = sizes.iter().product();
         let elements: f64 = sizes[..rank].iter().product();
         let mut choices = Vec::new();
-        for slab in 0..definition.indices.len() {
+        for (slab, &size) in sizes.iter().enumerate() {
             let Some((low, high)) = self.bounds(definition, slab) else { continue };
             let reduced = slab >= rank;
-            let few = elements <= 64.0 && work >= 20_000.0 && sizes[slab] >= 64.0;
-            if reduced && !few || !reduced && sizes[slab] < 4.0 {
+            let few = elements <= 64.0 && work >= 20_000.0 && size >= 64.0;
+            if reduced && !few || !reduced && size < 4.0 {
                 continue;
             }
             let parts = if reduced { PARTS[0] } else { 0 };
             // Outer indices first; later, what runs in lanes, and indices with too few values for many threads.
-            let few = match sizes[slab] {
-                size if size < 16.0 => 1e6,
-                size if size < 64.0 => 1e5,
+            let few = match size {
+                few if few < 16.0 => 1e6,
+                few if few < 64.0 => 1e5,
                 _ => 0.0,
             };
             let lanes =

@@ -1,0 +1,179 @@
+//! Loops: what becomes of small programs, each with the shape that it is an example of.
+//!
+//! The case is the program, `nest` its loops with all sizes assumed to be 512; `nest of the derivative` is the same of its
+//! derivative. Values are compared by the tests of backends in `gradix-run`; here the text is, with the invariants and, at
+//! some sizes, what could not be proved for all of them, and that every element is written once.
+
+mod support;
+
+use gradix::nest::{BufferKind, FIRST, ITEM, LAST, Leaf, Nest, Step, evaluate, print, verify};
+use gradix::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Range, TensorId};
+use gradix::sizes::{Known, bind};
+use gradix::syntax::parse;
+use gradix::{Int, derive, lower, resolve};
+use support::Case;
+
+/// The sizes at which programs are looked at, those where they can't run aside.
+const SIZES: [i64; 6] = [0, 1, 2, 3, 7, 100];
+
+#[test]
+fn cases() {
+    support::check("nest", |case, section| {
+        let program = match section {
+            "nest" => program(case),
+            "nest of the derivative" => derive(&program(case), &Default::default()).unwrap(),
+            other => panic!("`{}` has a section `{other}`", case.title),
+        };
+        let nest = lowered(&program);
+        let text = print(&nest);
+        assert_eq!(print(&lowered(&program)), text, "`{}` is lowered differently the second time", case.title);
+        let sizes: Vec<Vec<Int>> = SIZES.iter().filter_map(|&size| sizes_of(&program, &nest, size)).collect();
+        assert!(sizes.len() >= 3, "`{}` can't run at the sizes that it is looked at", case.title);
+        for sizes in &sizes {
+            stays_inside(&case.title, &nest, sizes);
+            every_element_is_written_once(&case.title, &nest, sizes);
+        }
+        text
+    });
+}
+
+fn program(case: &Case) -> Program {
+    let resolved = parse(&case.source).and_then(|ast| resolve(&ast, &[]));
+    resolved.unwrap_or_else(|errors| panic!("`{}`\n{}", case.title, support::render(&case.source, &errors))).program
+}
+
+fn lowered(program: &Program) -> Nest {
+    lower(program, &vec![Int::from(512); program.params.len()]).unwrap()
+}
+
+/// The sizes of the nest where all free ones are this one: those that lowering added follow from the others.
+fn sizes_of(program: &Program, nest: &Nest, size: i64) -> Option<Vec<Int>> {
+    let free = program.params.iter().filter(|param| param.kind == ParamKind::Free);
+    let given = free.map(|param| (param.name.clone(), Int::from(size))).collect();
+    let mut sizes = bind(program, &Known { given, shapes: Vec::new() }, &Default::default()).ok()?;
+    for param in &nest.frame.params[sizes.len()..] {
+        let size = match &param.kind {
+            ParamKind::Free => panic!("a free size is not given"),
+            ParamKind::Fixed(value) => value.clone(),
+            ParamKind::Smallest(parts) => parts.iter().map(|part| evaluate(part, &sizes)).min().unwrap(),
+            ParamKind::Largest(parts) => parts.iter().map(|part| evaluate(part, &sizes)).max().unwrap(),
+        };
+        sizes.push(size);
+    }
+    Some(sizes)
+}
+
+/// The invariants hold, and what is left to be checked holds at these sizes.
+fn stays_inside(title: &str, nest: &Nest, sizes: &[Int]) {
+    for check in verify(nest).unwrap_or_else(|error| panic!("`{title}`: {error}")) {
+        let inside = gradix::nest::verify::holds(&check, sizes);
+        let buffer = &nest.frame[check.buffer].name;
+        assert!(inside, "`{title}` at {sizes:?}: '{buffer}' may be left in kernel {}", check.kernel);
+    }
+}
+
+/// All loops are run through, without their reductions: results and temporaries are written once, inputs never.
+fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
+    let buffers = (0..nest.kinds.len() as u32).map(TensorId);
+    let mut writes: Vec<Vec<usize>> = buffers.map(|b| vec![0; nest.elements(b, sizes).unwrap()]).collect();
+    for kernel in &nest.kernels {
+        let (low, step) = (evaluate(&kernel.work.low, sizes), evaluate(&kernel.work.step, sizes).max(Int::ONE));
+        let high = evaluate(&kernel.work.high, sizes);
+        for item in 0..nest.items(kernel, sizes).unwrap() {
+            let first = &low + &step * Int::from(item);
+            let last = (&first + &step - Int::ONE).min(high.clone());
+            let mut run = Run { nest, sizes, point: vec![Int::ZERO; kernel.variables.len()], writes: &mut writes };
+            (run.point[FIRST], run.point[LAST], run.point[ITEM]) = (first, last, Int::from(item));
+            kernel.steps.iter().for_each(|step| run.step(step));
+        }
+    }
+    for (buffer, (kind, writes)) in nest.kinds.iter().zip(&writes).enumerate() {
+        let wanted = match kind {
+            BufferKind::Input => 0,
+            BufferKind::Output => 1,
+            // What is computed in place of it may leave a temporary without use.
+            BufferKind::Temporary if writes.iter().all(|count| *count == 0) => 0,
+            BufferKind::Temporary => 1,
+            BufferKind::Local(_) => continue,
+        };
+        let wrong = writes.iter().position(|count| *count != wanted);
+        let name = &nest.frame.tensors[buffer].name;
+        assert_eq!(
+            wrong,
+            None,
+            "`{title}` at {sizes:?}: element of '{name}' not written {wanted} times\n{}",
+            print(nest)
+        );
+    }
+}
+
+/// One item of a kernel.
+struct Run<'a> {
+    nest: &'a Nest,
+    sizes: &'a [Int],
+    point: Vec<Int>,
+    /// How often each element of each buffer was written, other than by going on from what it holds.
+    writes: &'a mut [Vec<usize>],
+}
+
+impl Run<'_> {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Leaf(leaf) => self.leaf(leaf, 0),
+            Step::Tile(tile) => {
+                let (mut value, high) = self.bounds(&tile.range);
+                while value <= high {
+                    self.point[tile.variable] = value.clone();
+                    tile.steps.iter().for_each(|step| self.step(step));
+                    value += Int::from(tile.size);
+                }
+            }
+        }
+    }
+
+    fn leaf(&mut self, leaf: &Leaf, depth: usize) {
+        if depth < leaf.outputs {
+            let (mut value, high) = self.bounds(&leaf.loops[depth].range);
+            while value <= high {
+                self.point[leaf.loops[depth].variable] = value.clone();
+                self.leaf(leaf, depth + 1);
+                value += Int::ONE;
+            }
+        } else if !leaf.accumulate && (leaf.reduction.is_some() || self.all_hold(&leaf.guards)) {
+            let place = self.place(leaf);
+            self.writes[leaf.target.0 as usize][place] += 1;
+        }
+    }
+
+    fn at(&self, affine: &Affine) -> Int {
+        affine.evaluate(&|atom| self.atom(atom))
+    }
+
+    fn atom(&self, atom: &Atom) -> Int {
+        match atom {
+            Atom::Index(variable) => self.point[*variable as usize].clone(),
+            Atom::Param(ParamId(param)) => self.sizes[*param as usize].clone(),
+            Atom::Floor(..) => unreachable!("evaluated by its parts"),
+        }
+    }
+
+    fn all_hold(&self, guards: &[Constraint]) -> bool {
+        guards.iter().all(|guard| guard.holds(&|atom| self.atom(atom)))
+    }
+
+    fn bounds(&self, range: &Range) -> (Int, Int) {
+        let low = range.low.iter().map(|bound| self.at(bound)).max().unwrap();
+        (low, range.high.iter().map(|bound| self.at(bound)).min().unwrap())
+    }
+
+    fn place(&self, leaf: &Leaf) -> usize {
+        let mut place = 0;
+        for (subscript, extent) in leaf.subscripts.iter().zip(&self.nest.frame[leaf.target].extents) {
+            let (subscript, extent) = (self.at(subscript), evaluate(extent, self.sizes));
+            let name = &self.nest.frame[leaf.target].name;
+            assert!(Int::ZERO <= subscript && subscript < extent, "'{name}' is written at {subscript} of {extent}");
+            place = place * usize::try_from(&extent).unwrap() + usize::try_from(&subscript).unwrap();
+        }
+        place
+    }
+}
