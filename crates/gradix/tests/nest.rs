@@ -1,8 +1,8 @@
 //! Loops: what becomes of small programs, each with the shape that it is an example of.
 //!
-//! The case is the program, `nest` its loops with all sizes assumed to be 512; `nest of the derivative` is the same of its
-//! derivative. Values are compared by the tests of backends in `gradix-run`; here the text is, with the invariants and, at
-//! some sizes, what could not be proved for all of them, and that every element is written once.
+//! The case is the program, `nest` its loops with all sizes assumed to be 512; `nest of the derivative` is the same of
+//! its derivative. Values are compared by the tests of backends in `gradix-run`; here the text is, with the invariants
+//! and, at some sizes, what could not be proved for all of them, and that every element is written once.
 
 mod support;
 

@@ -1,8 +1,8 @@
 //! The portable backend: a nest as instructions over blocks of elements.
 //!
 //! [`Vm::new`] puts in numbers for the sizes and makes a plan of every leaf; [`Vm::kernel`] runs items of a kernel's
-//! work. It needs no compiler and no instruction set in particular: the loops of [`execute`] and the register tiles of
-//! [`tile`] are compiled for several, and the best one that the machine has is taken.
+//! work. It needs no compiler and no instruction set in particular: the loops of `execute` and the register tiles of
+//! `tile` are compiled for several, and the best one that the machine has is taken.
 //!
 //! ```text
 //! leaf ─plan→ Plan ─compile→ Code        one code for each combination of outcomes of the conditions on indices

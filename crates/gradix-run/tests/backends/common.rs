@@ -55,8 +55,8 @@ fn settings(compiling: Compiling) -> Settings {
     Settings { cache: Some(Cache { folder: folder.join("kernels"), limit: 256 << 20 }), ..settings }
 }
 
-/// A script that runs the compiler with less optimisation. It stays as it is where it exists: its date is part of the keys of
-/// kernels.
+/// A script that runs the compiler with less optimisation. It stays as it is where it exists: its date is part of the
+/// keys of kernels.
 #[cfg(unix)]
 fn quick(folder: &std::path::Path, compiler: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
@@ -142,8 +142,8 @@ pub fn oracle(program: &Program, sizes: &[Int], inputs: &Arrays) -> Results {
     outcome.unwrap_or_else(|error| panic!("{error}\n{}", print::print(program).unwrap())).results
 }
 
-/// What differs first: values are the same if they are near in relation to the largest of their array, or equal where they are
-/// not finite.
+/// What differs first: values are the same if they are near in relation to the largest of their array, or equal where
+/// they are not finite.
 pub fn difference(results: &Results, expected: &Results, tolerance: f64) -> Option<String> {
     assert_eq!(results.len(), expected.len());
     for ((result, array), (known, wanted)) in results.iter().zip(expected) {

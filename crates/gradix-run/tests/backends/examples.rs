@@ -1,5 +1,5 @@
-//! Every program in `examples/` and its gradient, prepared for large sizes and run at small ones, where tiles and vectors have
-//! odd ends or nothing to do.
+//! Every program in `examples/` and its gradient, prepared for large sizes and run at small ones, where tiles and
+//! vectors have odd ends or nothing to do.
 
 use crate::common::*;
 use gradix::Resolved;

@@ -1,5 +1,5 @@
-//! The derivative of a maximum goes to the terms that are equal to it. These are computed again: in other loops, but with the
-//! same rounding, or the derivative is lost.
+//! The derivative of a maximum goes to the terms that are equal to it. These are computed again: in other loops, but
+//! with the same rounding, or the derivative is lost.
 
 use crate::common::*;
 use gradix_run::{Dtype, Gradient};
@@ -13,7 +13,8 @@ const PROGRAMS: &[&str] = &[
     "input x[N], u[N], v[M]\na[k] = max[i] (if i < k then v[k] * (x[i] * u[i]) else v[k] + x[i] * (2 * u[i]))",
     "input x[N], u[N], v[M]\na[k] = min[i] (v[k] * x[i] + u[i] - x[i] * x[i] * v[k] * 3)",
     "input x[N], u[N], v[M]\na[k] = max[i] exp(v[k] * x[i] + u[i]) / (1 + u[i]^2)",
-    "input x[N], w[3], v[M]\na[i in 0..N] = max[p] (pad(x[i + p - 1], 0) * w[p] + 0.5)\nb[k] = max[i] a[i] * v[k] * x[i]",
+    "input x[N], w[3], v[M]\na[i in 0..N] = max[p] (pad(x[i + p - 1], 0) * w[p] + 0.5)
+b[k] = max[i] a[i] * v[k] * x[i]",
     "input x[N], u[N], v[M]\ny[k, i] = max(v[k] * x[i] + u[i], u[i] * v[k])\na[k] = max[i] relu(y[k, i] * x[i])",
     "input x[N, M], z[M, N]\na[k] = min[i] (sum[d] (x[i, d] - z[d, k])^2)\nb = max[k, i] (a[k] * x[i, 0] + a[i])",
 ];

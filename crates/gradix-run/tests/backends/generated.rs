@@ -1,7 +1,7 @@
 //! Random programs and their gradients, held to the oracle.
 //!
-//! `GRADIX_SEED` sets the first seed and `GRADIX_COUNT` how many programs there are. A failure shows the program made as small
-//! as was easy.
+//! `GRADIX_SEED` sets the first seed and `GRADIX_COUNT` how many programs there are. A failure shows the program made
+//! as small as was easy.
 
 use crate::common::*;
 use crate::random::generate::generate;
@@ -120,7 +120,8 @@ fn elements(inputs: &Arrays) -> usize {
     inputs.values().map(|array| array.data.len()).sum()
 }
 
-/// Whether rounding could decide what the result is, or an infinity takes part in sums that may be arranged in another way.
+/// Whether rounding could decide what the result is, or an infinity takes part in sums that may be arranged in another
+/// way.
 fn is_delicate(program: &Program, given: &[(String, i64)], inputs: &Arrays) -> bool {
     let text = gradix::print::print(program).unwrap();
     let ast = gradix::syntax::parse(&text).unwrap();

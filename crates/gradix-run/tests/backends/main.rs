@@ -1,5 +1,5 @@
-//! The fast backends against the oracle: precision, threads, sizes other than the assumed ones, special values, the cases of
-//! derivatives, and random programs.
+//! The fast backends against the oracle: precision, threads, sizes other than the assumed ones, special values, the
+//! cases of derivatives, and random programs.
 //!
 //! Without a C compiler only the virtual machine is looked at, and a line on stderr says so.
 

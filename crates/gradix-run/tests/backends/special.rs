@@ -1,4 +1,5 @@
-//! Infinities and NaN: what is not read does not count, what is read does, and nothing of nothing is what the oracle says.
+//! Infinities and NaN: what is not read does not count, what is read does, and nothing of nothing is what the oracle
+//! says.
 //!
 //! `inf - inf` and `0 * inf` may appear or vanish where expressions are rearranged; no program here depends on them.
 

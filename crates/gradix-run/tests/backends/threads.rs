@@ -1,5 +1,5 @@
-//! Results don't depend on the number of threads, nor on the run: to the last bit, at sizes with several items of work and
-//! several tiles.
+//! Results don't depend on the number of threads, nor on the run: to the last bit, at sizes with several items of work
+//! and several tiles.
 
 use crate::common::*;
 use gradix_run::{Dtype, Gradient};
