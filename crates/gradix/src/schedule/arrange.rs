@@ -5,8 +5,8 @@ use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
-    Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
-    UnaryOp,
+    Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Tensor, TensorId,
+    TensorKind, UnaryOp,
 };
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -23,12 +23,14 @@ fn inline(program: &mut Program) {
     let mut bodies: HashMap<TensorId, ExprId> = HashMap::new();
     let mut definitions = std::mem::take(&mut program.definitions);
     let reads = count_reads(program, &definitions);
+    let exact = read_exactly(program, &definitions);
     for definition in &mut definitions {
         let mut rules = Inline { bodies: &bodies };
         definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
         let once = reads.get(&definition.tensor).is_none_or(|&n| n <= 1);
         if definition.reduction.is_none()
             && !program.outputs.contains(&definition.tensor)
+            && !exact.contains(&definition.tensor)
             && is_cheap(&program.exprs, definition.body, once)
         {
             bodies.insert(definition.tensor, definition.body);
@@ -36,6 +38,28 @@ fn inline(program: &mut Program) {
     }
     definitions.retain(|d| !bodies.contains_key(&d.tensor));
     program.definitions = definitions;
+}
+
+/// What is read where values are compared for equality, or by a `max` or `min` whose ties may be looked for: it is
+/// computed once, so that it is the same in both places.
+fn read_exactly(program: &Program, definitions: &[Definition]) -> HashSet<TensorId> {
+    let exprs = &program.exprs;
+    let mut found = HashSet::new();
+    for definition in definitions {
+        let nodes = exprs.postorder(definition.body);
+        let extreme = matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min));
+        let compares = nodes.iter().any(|id| match exprs[*id] {
+            Expr::Select(c, ..) => !exprs.compared(c).is_empty(),
+            _ => false,
+        });
+        if extreme || compares {
+            found.extend(nodes.iter().filter_map(|id| match &exprs[*id] {
+                Expr::Access(tensor, _) => Some(*tensor),
+                _ => None,
+            }));
+        }
+    }
+    found
 }
 
 fn count_reads(program: &Program, definitions: &[Definition]) -> HashMap<TensorId, usize> {
