@@ -14,11 +14,11 @@
 //!
 //! What was asked for and can't be done is done in another way if there is one: a [`Note`] says so.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::program::{BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Program, TensorId, UnaryOp};
+use gradix::program::{BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Program, ReduceOp, TensorId, UnaryOp};
 use gradix::{bounds, system};
 
 use crate::array::{Array, element_count};
@@ -265,8 +265,8 @@ fn engine(
     Ok(Machine::vm(program, nest, dtype)?)
 }
 
-/// Whether a program asks if values of several operations are equal, as the derivatives of `max` and `min` do to find
-/// ties: that needs the same rounding wherever they are computed, which only the oracle promises.
+/// Whether a program asks if values of several operations are equal to their `max` or `min`, as the derivatives of
+/// these reductions do to find ties: that needs the same rounding in both places, which only the oracle promises.
 pub fn needs_exact_ties(program: &Program) -> bool {
     let exprs = &program.exprs;
     let is_exact = |id: ExprId| {
@@ -277,12 +277,19 @@ pub fn needs_exact_ties(program: &Program) -> bool {
         });
         operations.sum::<usize>() <= 1
     };
+    let extremes: HashSet<TensorId> = program
+        .definitions
+        .iter()
+        .filter(|definition| matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min)))
+        .map(|definition| definition.tensor)
+        .collect();
+    let is_extreme = |id: ExprId| matches!(&exprs[id], Expr::Access(tensor, _) if extremes.contains(tensor));
     let mut inexact = false;
     for id in program.definitions.iter().flat_map(|definition| exprs.postorder(definition.body)) {
         if let Expr::Select(condition, ..) = exprs[id] {
             exprs.visit_condition(condition, &mut |part| {
                 if let Cond::Compare(Comparison::Eq, a, b) = part {
-                    inexact |= !is_exact(*a) || !is_exact(*b);
+                    inexact |= (is_extreme(*a) || is_extreme(*b)) && !(is_exact(*a) && is_exact(*b));
                 }
             });
         }

@@ -82,7 +82,11 @@ fn header(nest: &Nest, real: Real) -> String {
         let extents: Vec<String> = tensor.extents.iter().map(|e| crate::print::affine(&nest.frame, &[], e)).collect();
         line(&mut text, &format!("    buffer[{i}]   {}[{}], {kind}", tensor.name, extents.join(", ")));
     }
-    line(&mut text, "local: memory of the calling thread, aligned to 64 bytes; what each kernel needs stands above it");
+    line(
+        &mut text,
+        "local: memory of the calling thread, aligned to 64 bytes; what each kernel needs stands above it,",
+    );
+    line(&mut text, "in order, each padded to a multiple of 64 bytes");
     text.push_str(" */\n");
     text.push_str(match real {
         Real::F64 => "#define GX_F64\n",
@@ -117,8 +121,13 @@ fn kernel(
     }
     let [low, high, step] = &work;
     lines.line(format!(
-        " * Item n covers the values from {low} + n*({step}) of the outermost index, which ends at {high}. */"
+        " * Item n covers the values from {low} + n*({step}) of the outermost index, which ends at {high}."
     ));
+    let count = match kernel.work.parts {
+        Some(parts) => format!("There are always {parts} items, also where some have nothing to do."),
+        None => "There are as many items as that takes.".into(),
+    };
+    lines.line(format!(" * {count} */"));
     let arguments = "const int64_t *size, gx_t *const *buffer, gx_t *local, int64_t begin, int64_t end";
     lines.line(format!("void gx_kernel_{number}({arguments});"));
     lines.line(format!("void gx_kernel_{number}({arguments})"));

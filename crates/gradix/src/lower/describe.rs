@@ -74,7 +74,7 @@ fn slab_extents(group: &Group, member: &Member, extents: &[Affine]) -> Vec<Affin
     extents
 }
 
-/// Operations at a point times the number of points, as far as ranges are boxes; otherwise bounded by the middle.
+/// Operations at a point times the number of points; where an index has several bounds, its first ones count.
 fn operations(program: &Program, definition: &Definition) -> String {
     let nodes = program.exprs.postorder(definition.body);
     let own = nodes.iter().filter(|id| matches!(program.exprs[**id], Expr::Unary(..) | Expr::Binary(..))).count();
