@@ -1,6 +1,7 @@
 //! Reductions over the ranges that they really have.
 //!
 //! ```text
+//! sum[k] (if k <= i then x[k] else 0) sum[k in 0..=i] x[k]        a choice becomes a bound
 //! sum[k, k <= i] x[k]                 sum[k in 0..=i] x[k]        a condition becomes a bound
 //! sum[k in 0..=min(i, N - 1)] x[k]    sum[k in 0..=i] x[k]        a bound that never binds goes
 //! sum[k in i..=i] x[k]                x[i]                        one point
@@ -11,8 +12,8 @@ use crate::build;
 use crate::guard;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, ExprId, Exprs, Index, Program, Range, ReduceOp,
-    Relation, UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
+    ReduceOp, Relation, UnaryOp,
 };
 use crate::system;
 
@@ -26,7 +27,7 @@ pub fn narrow(program: &mut Program) -> bool {
             continue;
         }
         let outer = [context.as_slice(), &definition.output_domain()].concat();
-        let rules = [no_point, conditions_to_bounds, without_slack, one_point];
+        let rules = [no_point, choice_to_bounds, conditions_to_bounds, without_slack, one_point];
         let applied = rules.iter().filter(|rule| rule(&mut program.exprs, &mut definition, &outer)).count();
         if applied > 0 {
             program.definitions[place] = definition;
@@ -66,6 +67,30 @@ fn no_point(exprs: &mut Exprs, definition: &mut Definition, outer: &[Constraint]
     definition.indices.truncate(definition.rank);
     definition.reduction = None;
     definition.conditions.clear();
+    true
+}
+
+/// Terms that are neutral where indices say so are left out, if bounds can say so too.
+fn choice_to_bounds(exprs: &mut Exprs, definition: &mut Definition, outer: &[Constraint]) -> bool {
+    let Some(op) = definition.reduction else { return false };
+    let Expr::Select(condition, value, neutral) = exprs[definition.body] else { return false };
+    if exprs.as_constant(neutral) != Some(op.neutral()) {
+        return false;
+    }
+    let Some(rows) = guard::conjunction(exprs, condition) else { return false };
+    let reduced = |c: &Constraint| (definition.rank..definition.indices.len()).any(|p| c.affine.uses_index(p));
+    let (moved, kept): (Vec<Constraint>, Vec<Constraint>) = rows.into_iter().partition(reduced);
+    let mut bounded = definition.clone();
+    bounded.conditions.extend(moved);
+    let before = definition.conditions.len();
+    if !conditions_to_bounds(exprs, &mut bounded, outer) || bounded.conditions.len() > before {
+        return false;
+    }
+    bounded.body = match guard::all(exprs, &kept) {
+        Some(condition) => build::select(exprs, condition, value, neutral),
+        None => value,
+    };
+    *definition = bounded;
     true
 }
 
