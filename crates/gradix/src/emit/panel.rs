@@ -8,7 +8,8 @@
 //!         for lane panels:  sums[MR][NR] ⊕= body(row panel, lane panel) over all terms
 //! ```
 //!
-//! An operand that is used too few times to be worth packing is read in place: the kernel takes a pointer and steps.
+//! An operand that is used too few times to be worth packing is read in place: the kernel takes a pointer, and how far from
+//! it each term is: a step, or a table if the reduction has several loops.
 //!
 //! Index maps and guards are resolved while packing; the kernel reads panels only, and the body in it may be
 //! any expression of packed values. Panels are padded: edges do the same work as the middle, and store less.
@@ -27,8 +28,7 @@ pub fn write(writer: &mut Writer, leaf: &Leaf) {
         unreachable!("verified: panels come with lanes, rows and a reduction");
     };
     let others: Vec<&Loop> = (0..leaf.outputs).filter(|p| *p != lanes && *p != rows).map(|p| &leaf.loops[p]).collect();
-    others.iter().for_each(|l| writer.open_loop(l));
-    Contraction {
+    let contraction = Contraction {
         leaf,
         panels,
         op,
@@ -37,9 +37,12 @@ pub fn write(writer: &mut Writer, leaf: &Leaf) {
         row: &leaf.loops[rows],
         lane: &leaf.loops[lanes],
         terms: &leaf.loops[leaf.outputs..],
-    }
-    .write(writer);
-    writer.close(others.len());
+    };
+    writer.lines.open("");
+    let tables = contraction.open_tables(writer);
+    others.iter().for_each(|l| writer.open_loop(l));
+    contraction.write(writer, tables);
+    writer.close(others.len() + 1);
 }
 
 struct Contraction<'a> {
@@ -53,8 +56,22 @@ struct Contraction<'a> {
     terms: &'a [Loop],
 }
 
+/// C names of the tables of a contraction: how far each term is from the first.
+#[derive(Default)]
+struct Tables {
+    /// For each operand that is read in place.
+    by_row: Vec<String>,
+    by_lane: Vec<String>,
+    /// For packed operands in their place.
+    packed_row: String,
+    packed_lane: String,
+    /// For how many values of each loop the tables hold.
+    held: Vec<String>,
+}
+
 /// C names that the parts of a contraction share.
 struct Parts {
+    tables: Tables,
     row_panel: String,
     term_panel: String,
     lane_panel: String,
@@ -63,12 +80,94 @@ struct Parts {
     first_row: String,
     last_row: String,
     last_lane: String,
+    /// Whether there are as many rows and lanes as the register tile has, where operands are read in place.
+    enough_rows: Option<String>,
+    enough_lanes: Option<String>,
     /// The first and last value of each loop of the reduction in the box at hand.
     boxes: Vec<(String, String)>,
 }
 
 impl Contraction<'_> {
-    fn write(&self, w: &mut Writer) {
+    /// Whether operands that are read in place need tables.
+    fn has_tables(&self) -> bool {
+        self.terms.len() > 1
+    }
+
+    fn rows_by_table(&self) -> bool {
+        self.panels.rows_in_place && self.has_tables()
+    }
+
+    fn lanes_by_table(&self) -> bool {
+        self.panels.lanes_in_place && self.has_tables()
+    }
+
+    /// Declares the tables, outside all loops: they are filled when the numbers of terms change.
+    fn open_tables(&self, w: &mut Writer) -> Tables {
+        let mut tables = Tables::default();
+        let declare = |w: &mut Writer, stem: &str| {
+            let name = w.names.fresh(stem);
+            w.lines.line(format!("int64_t {name}[{TERMS}];"));
+            name
+        };
+        if self.rows_by_table() {
+            tables.by_row = self.panels.by_row.iter().map(|_| declare(w, "row_at")).collect();
+            tables.packed_row = declare(w, "row_at");
+        }
+        if self.lanes_by_table() {
+            tables.by_lane = self.panels.by_lane.iter().map(|_| declare(w, "lane_at")).collect();
+            tables.packed_lane = declare(w, "lane_at");
+        }
+        let packed_step = format!("{}*{}*GX_W", self.panels.by_lane.len(), self.vectors);
+        let packed = [(&tables.packed_row, "1"), (&tables.packed_lane, &packed_step)];
+        for (table, step) in packed.iter().filter(|(table, _)| !table.is_empty()) {
+            w.lines.line(format!("for (int64_t at = 0; at < {TERMS}; at++) {table}[at] = at*({step});"));
+        }
+        if self.rows_by_table() || self.lanes_by_table() {
+            for _ in self.terms {
+                let held = w.names.fresh("held");
+                w.lines.line(format!("int64_t {held} = -1;"));
+                tables.held.push(held);
+            }
+        }
+        tables
+    }
+
+    /// Fills the tables for a box of these numbers of terms, if they hold others.
+    fn fill_tables(&self, w: &mut Writer, tables: &Tables, extents: &[String]) {
+        if tables.held.is_empty() {
+            return;
+        }
+        let differ: Vec<String> = tables.held.iter().zip(extents).map(|(held, e)| format!("{held} != {e}")).collect();
+        w.lines.open(format!("if ({})", differ.join(" || ")));
+        for (held, extent) in tables.held.iter().zip(extents) {
+            w.lines.line(format!("{held} = {extent};"));
+        }
+        let at = w.names.fresh("at");
+        w.lines.line(format!("int64_t {at} = 0;"));
+        let mut counters = Vec::new();
+        for held in &tables.held {
+            let counter = w.names.fresh("d");
+            w.lines.open(format!("for (int64_t {counter} = 0; {counter} < {held}; {counter}++)"));
+            counters.push(counter);
+        }
+        let by_row = tables.by_row.iter().zip(&self.panels.by_row);
+        for (table, id) in by_row.chain(tables.by_lane.iter().zip(&self.panels.by_lane)) {
+            let Expr::Access(buffer, subscripts) = w.nest.frame.exprs[*id].clone() else {
+                unreachable!("what is read in place is an element");
+            };
+            let steps = self.terms.iter().zip(&counters).filter_map(|(l, counter)| {
+                let step = w.names.step(w.nest, buffer, &subscripts, l.variable);
+                (step != "0").then(|| format!("{counter}*({step})"))
+            });
+            let steps: Vec<String> = steps.collect();
+            let sum = if steps.is_empty() { "0".into() } else { steps.join(" + ") };
+            w.lines.line(format!("{table}[{at}] = {sum};"));
+        }
+        w.lines.line(format!("{at}++;"));
+        w.close(counters.len() + 1);
+    }
+
+    fn write(&self, w: &mut Writer, tables: Tables) {
         let width = self.vectors;
         let scratch = w.names.address(w.nest, self.panels.scratch, &[crate::program::Affine::constant(0)]);
         let [row_panel, term_panel, lane_panel] = ["rows", "terms", "lanes"].map(|s| w.names.fresh(s));
@@ -93,6 +192,15 @@ impl Contraction<'_> {
         w.lines.open(format!("for (int64_t {block} = {first_lane}; {block} <= {last_lane}; {block} += {block_width})"));
         let stop = w.names.fresh("stop");
         w.lines.line(format!("const int64_t {stop} = gx_smaller({last_lane}, {block} + {block_width} - 1);"));
+        let enough = |w: &mut Writer, in_place: bool, first: &str, last: &str, count: String| {
+            in_place.then(|| {
+                let name = w.names.fresh("enough");
+                w.lines.line(format!("const int {name} = {last} - {first} + 1 >= {count};"));
+                name
+            })
+        };
+        let enough_rows = enough(w, self.panels.rows_in_place, &first_row, &last_row, self.row_count.to_string());
+        let enough_lanes = enough(w, self.panels.lanes_in_place, &block, &stop, format!("{width}*GX_W"));
         let fresh = w.names.fresh("fresh");
         w.lines.line(format!("int {fresh} = {};", if self.leaf.accumulate { 0 } else { 1 }));
         let mut boxes = Vec::new();
@@ -105,7 +213,9 @@ impl Contraction<'_> {
         let count = w.names.fresh("count");
         let extents: Vec<String> = boxes.iter().map(|(a, b)| format!("({b} - {a} + 1)")).collect();
         w.lines.line(format!("const int64_t {count} = {};", extents.join(" * ")));
+        self.fill_tables(w, &tables, &extents);
         let parts = Parts {
+            tables,
             row_panel,
             term_panel,
             lane_panel,
@@ -114,6 +224,8 @@ impl Contraction<'_> {
             first_row,
             last_row,
             last_lane: stop,
+            enough_rows,
+            enough_lanes,
             boxes,
         };
         self.pack_terms(w, &parts);
@@ -180,17 +292,13 @@ impl Contraction<'_> {
     }
 
     fn pack_lanes(&self, w: &mut Writer, parts: &Parts, block: &str, lane: &str) {
-        if self.panels.lanes_in_place {
-            // Only the last panel can be too narrow to be read in place.
-            let width = self.vectors;
-            let edge = w.names.fresh("edge");
-            let stop = &parts.last_lane;
-            w.lines.line(format!(
-                "const int64_t {edge} = {block} + ({stop} - {block} + 1)/({width}*GX_W)*({width}*GX_W);"
-            ));
-            return self.pack_lanes_from(w, parts, &edge, lane);
+        if let Some(enough) = &parts.enough_lanes {
+            w.lines.open(format!("if (!{enough})"));
         }
         self.pack_lanes_from(w, parts, block, lane);
+        if parts.enough_lanes.is_some() {
+            w.lines.close();
+        }
     }
 
     fn pack_lanes_from(&self, w: &mut Writer, parts: &Parts, block: &str, lane: &str) {
@@ -248,29 +356,40 @@ impl Contraction<'_> {
         w.lines.open(format!("for (int64_t {group} = {first}; {group} <= {last}; {group} += {count})"));
         let rows = w.names.fresh("rows");
         w.lines.line(format!("const int64_t {rows} = gx_smaller({count}, {last} - {group} + 1);"));
-        let in_place = self.panels.rows_in_place;
-        if in_place {
-            w.lines.open(format!("if ({rows} < {count})"));
+        if let Some(enough) = &parts.enough_rows {
+            w.lines.open(format!("if (!{enough})"));
         }
         if operands > 0 {
             self.pack_rows(w, parts, &group, &rows, &row);
         }
-        if in_place {
+        if parts.enough_rows.is_some() {
             w.lines.close();
         }
         self.kernel(w, parts, block, &group, &rows);
         w.lines.close();
     }
 
-    /// Calls the register-tiled kernel on every lane panel, straight into the target where that is possible.
+    /// Calls the register-tiled kernel on every lane panel, straight into the target where that is possible. What is
+    /// read in place is read for a whole tile, which begins earlier where there is less left.
     fn kernel(&self, w: &mut Writer, parts: &Parts, block: &str, group: &str, rows: &str) {
         let (count, width, lanes) = (self.row_count, self.vectors, self.panels.by_lane.len());
         let micro = self.micro(w);
         let panel = w.names.fresh("panel");
         let lane = w.names.variables[self.lane.variable].clone();
         let (stop, fresh) = (&parts.last_lane, &parts.fresh);
+        let first = |w: &mut Writer, enough: &Option<String>, at: &str, last: &str, size: String| match enough {
+            None => at.to_string(),
+            Some(enough) => {
+                let name = w.names.fresh("first");
+                let earlier = format!("gx_smaller({at}, {last} - {size} + 1)");
+                w.lines.line(format!("const int64_t {name} = {enough} ? {earlier} : {at};"));
+                name
+            }
+        };
+        let first_row = first(w, &parts.enough_rows, group, &parts.last_row, count.to_string());
         w.lines.line(format!("const gx_t *{panel} = {};", parts.lane_panel));
         w.lines.open(format!("for (int64_t {lane} = {block}; {lane} <= {stop}; {lane} += {width}*GX_W)"));
+        let first_lane = first(w, &parts.enough_lanes, &lane, stop, format!("{width}*GX_W"));
         let (row_variable, lane_variable) = (self.row.variable, self.lane.variable);
         let saved = w.names.variables.clone();
         w.names.variables[row_variable] = group.to_string();
@@ -282,36 +401,38 @@ impl Contraction<'_> {
         let mut operands: Vec<String> = Vec::new();
         for (number, id) in self.panels.by_row.iter().enumerate() {
             let packed = format!("{} + {}", parts.row_panel, number * count * TERMS);
-            operands.extend(match self.panels.rows_in_place {
-                true => {
-                    let (address, steps) = self.in_place(w, *id, parts, group, &lane);
-                    let test = format!("{rows} == {count}");
-                    let (row_step, term_step) = (&steps[0], &steps[1]);
-                    vec![
-                        format!("{test} ? {address} : {packed}"),
-                        format!("{test} ? {row_step} : {TERMS}"),
-                        format!("{test} ? {term_step} : 1"),
-                    ]
+            operands.extend(match &parts.enough_rows {
+                Some(enough) => {
+                    let (address, steps) = self.in_place(w, *id, parts, &first_row, &first_lane);
+                    let terms = match parts.tables.by_row.get(number) {
+                        Some(table) => format!("{enough} ? {table} : {}", parts.tables.packed_row),
+                        None => format!("{enough} ? {} : 1", steps[1]),
+                    };
+                    let row_step = format!("{enough} ? {} : {TERMS}", steps[0]);
+                    vec![format!("{enough} ? {address} : {packed}"), row_step, terms]
                 }
-                false => vec![packed, TERMS.to_string(), "1".into()],
+                None => vec![packed, TERMS.to_string(), "1".into()],
             });
         }
-        let narrow = format!("{lane} + {width}*GX_W - 1 <= {stop}");
         for (number, id) in self.panels.by_lane.iter().enumerate() {
             let packed = (format!("{panel} + {number}*{width}*GX_W"), format!("{lanes}*{width}*GX_W"));
-            operands.extend(match self.panels.lanes_in_place {
-                true => {
-                    let (address, steps) = self.in_place(w, *id, parts, group, &lane);
-                    [format!("{narrow} ? {address} : {}", packed.0), format!("{narrow} ? {} : {}", steps[1], packed.1)]
+            operands.extend(match &parts.enough_lanes {
+                Some(enough) => {
+                    let (address, steps) = self.in_place(w, *id, parts, &first_row, &first_lane);
+                    let (own, other) = match parts.tables.by_lane.get(number) {
+                        Some(table) => (table, &parts.tables.packed_lane),
+                        None => (&steps[1], &packed.1),
+                    };
+                    [format!("{enough} ? {address} : {}", packed.0), format!("{enough} ? {own} : {other}")]
                 }
-                false => [packed.0, packed.1],
+                None => [packed.0, packed.1],
             });
         }
         let terms_at = (0..self.panels.by_term.len()).map(|n| format!("{} + {}", parts.term_panel, n * TERMS));
         operands.extend(terms_at);
         let operands = operands.join(", ");
         let call = |to: &str, step: &str, fresh: &str| format!("{micro}({terms}, {operands}, {to}, {step}, {fresh});");
-        let whole = format!("{rows} == {count} && {narrow}");
+        let whole = format!("{rows} == {count} && {lane} + {width}*GX_W - 1 <= {stop}");
         if lane_step == "1" {
             w.lines.open(format!("if ({whole})"));
             w.lines.line(call(&address, &row_step, fresh));
@@ -324,11 +445,13 @@ impl Contraction<'_> {
         w.lines.line(call(&tile, &format!("{width}*GX_W"), "1"));
         let shape = format!("{rows}, gx_smaller({width}*GX_W, {stop} - {lane} + 1)");
         let put = self.put(w);
-        w.lines.line(format!("{put}({address}, {row_step}, {lane_step}, {tile}, {width}*GX_W, {shape}, {fresh});"));
+        let own = match (&parts.enough_rows, &parts.enough_lanes) {
+            (None, None) => tile,
+            _ => format!("{tile} + ({group} - {first_row})*({width}*GX_W) + ({lane} - {first_lane})"),
+        };
+        w.lines.line(format!("{put}({address}, {row_step}, {lane_step}, {own}, {width}*GX_W, {shape}, {fresh});"));
         w.lines.close();
-        if !self.panels.lanes_in_place {
-            w.lines.line(format!("{panel} += {lanes}*{width}*GX_W*{terms};"));
-        }
+        w.lines.line(format!("{panel} += {lanes}*{width}*GX_W*{terms};"));
         w.lines.close();
     }
 
@@ -338,10 +461,12 @@ impl Contraction<'_> {
             unreachable!("what is read in place is an element");
         };
         let saved = w.names.variables.clone();
-        let term = self.terms[0].variable;
         w.names.variables[self.row.variable] = group.to_string();
         w.names.variables[self.lane.variable] = lane.to_string();
-        w.names.variables[term] = parts.boxes[0].0.clone();
+        for (l, (start, _)) in self.terms.iter().zip(&parts.boxes) {
+            w.names.variables[l.variable] = start.clone();
+        }
+        let term = self.terms[0].variable;
         let address = w.names.address(w.nest, buffer, &subscripts);
         let steps = [self.row.variable, term].map(|v| w.names.step(w.nest, buffer, &subscripts, v));
         w.names.variables = saved;
@@ -453,11 +578,17 @@ impl Contraction<'_> {
         w.names.resume(next);
         let body = std::mem::replace(&mut w.lines, outer).text;
         let mut arguments = vec!["int64_t terms".to_string()];
+        let terms = |by_table: bool, name: &str, n: usize| match by_table {
+            true => format!("const int64_t *restrict {name}{n}"),
+            false => format!("int64_t {name}{n}"),
+        };
         for n in 0..self.panels.by_row.len() {
-            arguments.push(format!("const gx_t *restrict rows{n}, int64_t row_step{n}, int64_t row_term{n}"));
+            let term = terms(self.rows_by_table(), "row_term", n);
+            arguments.push(format!("const gx_t *restrict rows{n}, int64_t row_step{n}, {term}"));
         }
         for n in 0..self.panels.by_lane.len() {
-            arguments.push(format!("const gx_t *restrict lanes{n}, int64_t lane_term{n}"));
+            let term = terms(self.lanes_by_table(), "lane_term", n);
+            arguments.push(format!("const gx_t *restrict lanes{n}, {term}"));
         }
         (0..self.panels.by_term.len()).for_each(|n| arguments.push(format!("const gx_t *restrict each{n}")));
         arguments.push("gx_t *restrict tile, int64_t step, int fresh".into());
@@ -473,10 +604,14 @@ impl Contraction<'_> {
     fn body(&self, w: &mut Writer, points: &[(usize, usize)], sums: &[String]) {
         let width = self.vectors;
         let mut given: Vec<Given> = Vec::new();
+        let place = |by_table: bool, term: &str, n: usize| match by_table {
+            true => format!("{term}{n}[at]"),
+            false => format!("at*{term}{n}"),
+        };
         for (number, id) in self.panels.by_lane.iter().enumerate() {
             for vector in 0..width {
                 let name = format!("b{number}_{vector}");
-                let offset = format!("at*lane_term{number} + {vector}*GX_W");
+                let offset = format!("{} + {vector}*GX_W", place(self.lanes_by_table(), "lane_term", number));
                 w.lines.line(format!("const gx_v {name} = gx_load(lanes{number} + {offset});"));
                 let instances = (0..self.row_count).map(|row| (row, vector));
                 given.extend(instances.map(|p| ((*id, p), (name.clone(), true))));
@@ -495,7 +630,7 @@ impl Contraction<'_> {
         // Row by row, so that few values of rows are held at a time.
         for row in 0..self.row_count {
             for (number, id) in self.panels.by_row.iter().enumerate() {
-                let offset = format!("{row}*row_step{number} + at*row_term{number}");
+                let offset = format!("{row}*row_step{number} + {}", place(self.rows_by_table(), "row_term", number));
                 let name = format!("a{number}_{row}");
                 w.lines.line(format!("const gx_t {name} = rows{number}[{offset}];"));
                 given.extend((0..width).map(|vector| ((*id, (row, vector)), (name.clone(), false))));

@@ -1,8 +1,8 @@
 //! Residue classes: an output that occurs inside `⌊e / c⌋` is taken apart, `t = 6*t' + r`, so that the divisions
 //! come out even and loops contain none.
 
-use super::Lowering;
 use super::leaves::Placed;
+use super::{Lowering, Making};
 use crate::nested;
 use crate::program::affine::gcd;
 use crate::program::{Affine, Atom, Range};
@@ -13,29 +13,34 @@ use gradix_int::Int;
 const MAX_CLASSES: i64 = 8;
 
 /// The definition as it is, or once for each residue of one of its outputs.
-pub fn classes(lowering: &mut Lowering, placed: Placed) -> Vec<Placed> {
+pub fn classes(lowering: &mut Lowering, placed: Placed, making: &Making) -> Vec<Placed> {
+    let middle = lowering.middle(&placed, making);
     let outputs = placed.variables[..placed.outputs].iter().rev();
     let taken_apart = outputs.copied().find_map(|v| {
-        let modulus = modulus(lowering, &placed, v);
+        let modulus = modulus(lowering, &placed, v, &middle);
         (modulus > Int::ONE && modulus <= Int::from(MAX_CLASSES)).then_some((v, modulus))
     });
     let Some((v, modulus)) = taken_apart else { return vec![placed] };
     let mut residue = Int::ZERO;
     let mut found = Vec::new();
     while residue < modulus {
-        found.push(class(lowering, &placed, v, &modulus, &residue));
+        found.push(class(lowering, &placed, v, &modulus, &residue, &middle));
         residue += Int::ONE;
     }
     found
 }
 
-/// What an output has to be a multiple of, plus a residue, so that all divisions of it come out even.
-fn modulus(lowering: &Lowering, placed: &Placed, v: usize) -> Int {
+/// What an output has to be a multiple of, plus a residue, so that all divisions of it come out even. Of several bounds,
+/// those that count in the middle do.
+fn modulus(lowering: &Lowering, placed: &Placed, v: usize, middle: &[f64]) -> Int {
     let mut modulus = Int::ONE;
     let mut see = |affine: &Affine| floors(affine, v, &mut modulus);
     lowering.nest.frame.exprs.visit_affines(placed.body, &mut see);
     placed.conditions.iter().for_each(|c| see(&c.affine));
-    placed.ranges.iter().flat_map(|r| r.low.iter().chain(&r.high)).for_each(see);
+    for range in &placed.ranges {
+        see(skew::active(&range.low, middle, lowering.estimate, true));
+        see(skew::active(&range.high, middle, lowering.estimate, false));
+    }
     modulus
 }
 
@@ -52,7 +57,7 @@ fn floors(affine: &Affine, v: usize, modulus: &mut Int) {
     }
 }
 
-fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, residue: &Int) -> Placed {
+fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, residue: &Int, middle: &[f64]) -> Placed {
     let count = placed.variables.iter().max().map_or(0, |m| m + 1);
     let mut map: Vec<Affine> = (0..count).map(Affine::index).collect();
     map[v] = Affine::index(v).scale(modulus).shift(residue.clone());
@@ -69,7 +74,7 @@ fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, resi
         }
     }
     replace(lowering, &mut class, &map);
-    let skews = skew::skews(&class.variables, &class.ranges, class.outputs, v, lowering.estimate);
+    let skews = skew::skews(&class.variables, &class.ranges, class.outputs, v, middle.to_vec(), lowering.estimate);
     if !skews.is_empty() {
         let mut map: Vec<Affine> = (0..count).map(Affine::index).collect();
         skew::apply(&mut map, &mut class.ranges, &class.variables, v, &skews);

@@ -41,7 +41,7 @@ impl Lowering<'_> {
     ) -> Vec<Step> {
         let placed = self.place(definition, member, making, part);
         let mut steps = Vec::new();
-        for class in classes::classes(self, placed) {
+        for class in classes::classes(self, placed, making) {
             steps.extend(self.leaves(&class, making).into_iter().map(Step::Leaf));
         }
         steps

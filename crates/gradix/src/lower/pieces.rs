@@ -9,6 +9,7 @@ use super::{Lowering, Making, shape};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, Range, Relation};
 use crate::{build, guard, simplify, system};
+use gradix_int::Int;
 
 /// A part of the index space with its own body.
 pub struct Piece {
@@ -150,7 +151,7 @@ fn bound_cuts(lowering: &Lowering, placed: &Placed) -> Vec<Constraint> {
                 let Some(plain) = plain.first() else { continue };
                 for bound in mixed {
                     let (low, high) = if is_low { (bound, *plain) } else { (*plain, bound) };
-                    cuts.push(Constraint::at_most(low.clone(), high.clone()));
+                    cuts.push(undivided(low, high));
                 }
             }
         }
@@ -158,6 +159,26 @@ fn bound_cuts(lowering: &Lowering, placed: &Placed) -> Vec<Constraint> {
     let outputs_only = |c: &Constraint| placed.variables[placed.outputs..].iter().all(|&t| !c.affine.uses_index(t));
     cuts.retain(|c| outputs_only(c) && c.decided().is_none());
     cuts
+}
+
+/// `low <= high`, without one of the divisions of indices.
+fn undivided(low: &Affine, high: &Affine) -> Constraint {
+    // ⌊e / c⌋ and what stands beside it
+    let division = |side: &Affine| {
+        side.terms().iter().find_map(|(atom, one)| match atom {
+            Atom::Floor(inner, c) if *one == Int::ONE && inner.uses_indices() => {
+                Some(((**inner).clone(), c.clone(), side.clone() - Affine::atom(atom.clone())))
+            }
+            _ => None,
+        })
+    };
+    match (division(low), division(high)) {
+        // ⌊e / c⌋ + rest <= high  where  e <= c*(high - rest) + c - 1
+        (Some((inner, c, rest)), _) => Constraint::at_most(inner, (high.clone() - rest).scale(&c).shift(c - Int::ONE)),
+        // low <= ⌊e / c⌋ + rest  where  c*(low - rest) <= e
+        (None, Some((inner, c, rest))) => Constraint::at_most((low.clone() - rest).scale(&c), inner),
+        (None, None) => Constraint::at_most(low.clone(), high.clone()),
+    }
 }
 
 /// The interior, then what is left where one cut after the other fails.

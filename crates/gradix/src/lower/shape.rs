@@ -13,6 +13,11 @@ use gradix_int::Int;
 /// The assumed number of lanes.
 const LANES: f64 = 8.0;
 
+/// From so many rows on, what they share is packed.
+const MANY_ROWS: f64 = 40.0;
+/// From so many lanes on, what they share is packed.
+const MANY_LANES: f64 = 96.0;
+
 /// The outputs that would best be lanes and rows, whatever ranges say.
 pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
     let exprs = &lowering.nest.frame.exprs;
@@ -126,6 +131,14 @@ fn step_cost(subscripts: &[Affine], v: usize) -> f64 {
     }
 }
 
+/// Whether elements are close together when a variable advances.
+fn is_close(subscripts: &[Affine], v: usize) -> bool {
+    let atom = Atom::Index(v as u32);
+    let Some((last, others)) = subscripts.split_last() else { return true };
+    let step = last.coefficient(&atom);
+    step != Int::ZERO && step <= Int::from(4) && step >= Int::from(-4) && !others.iter().any(|s| s.uses_index(v))
+}
+
 /// Another output loop whose values share operands.
 fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<(usize, usize)> {
     leaf.reduction?;
@@ -214,19 +227,28 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
     let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
     let extents = lowering.extents(&variables, &ranges);
-    let elements = |ids: &[ExprId]| ids.iter().all(|id| matches!(exprs[*id], Expr::Access(..)));
+    let straight =
+        |subscripts: &[Affine]| subscripts.iter().all(|s| terms.iter().all(|term| !is_inside_floor(s, term.variable)));
     // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
     let along = |id: &ExprId| match &exprs[*id] {
         Expr::Access(buffer, subscripts) => {
             let width =
                 lowering.nest.frame[*buffer].extents.last().map_or(1.0, |e| schedule::value(e, &[], lowering.estimate));
-            step_cost(subscripts, lane) == 1.0 && (width <= 128.0 || extents[rows] < 12.0)
+            step_cost(subscripts, lane) == 1.0 && straight(subscripts) && (width <= 128.0 || extents[rows] < MANY_ROWS)
+        }
+        _ => false,
+    };
+    // Near each other from row to row or from term to term.
+    let near = |id: &ExprId| match &exprs[*id] {
+        Expr::Access(_, subscripts) => {
+            let variables = terms.iter().map(|term| term.variable).chain([row]);
+            straight(subscripts) && variables.into_iter().any(|v| is_close(subscripts, v))
         }
         _ => false,
     };
     let inner = terms.last().expect("a reduction has loops").variable;
-    panels.rows_in_place = terms.len() == 1 && elements(&panels.by_row) && extents[lanes] < 64.0;
-    panels.lanes_in_place = terms.len() == 1 && panels.by_lane.iter().all(along);
+    panels.rows_in_place = panels.by_row.iter().all(near) && extents[lanes] < MANY_LANES;
+    panels.lanes_in_place = panels.by_lane.iter().all(along);
     panels.rows_in_lanes = panels.by_row.iter().all(|id| {
         let body = Body::of(exprs, *id);
         body.conditions.iter().all(|a| !a.uses_index(inner)) && body.affines.iter().all(|a| !is_inside_floor(a, inner))

@@ -165,9 +165,9 @@ pub struct Panels {
     pub by_lane: Vec<ExprId>,
     /// What depends on neither.
     pub by_term: Vec<ExprId>,
-    /// Whether what depends on the rows is read in place: elements, and a single loop of the reduction.
+    /// Whether what depends on the rows is read in place: elements, with no floor of a variable of the reduction.
     pub rows_in_place: bool,
-    /// Whether what depends on the lanes is read in place: elements that are neighbours, and a single loop.
+    /// Whether what depends on the lanes is read in place: the same, and neighbours in the lanes.
     pub lanes_in_place: bool,
     /// Whether rows are packed in vectors along the innermost loop of the reduction.
     pub rows_in_lanes: bool,

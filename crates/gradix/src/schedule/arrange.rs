@@ -107,10 +107,10 @@ impl Rules for Inline<'_> {
 fn skew(program: &mut Program, estimate: &[f64]) {
     for position in 0..program.definitions.len() {
         let definition = &program.definitions[position];
-        let Some(v) = lanes(definition, estimate) else { continue };
+        let Some(v) = lanes(program, definition, estimate) else { continue };
         let indices: Vec<usize> = (0..definition.indices.len()).collect();
         let mut ranges: Vec<Range> = definition.indices.iter().map(|i| i.range.clone()).collect();
-        let skews = skew::skews(&indices, &ranges, definition.rank, v, estimate);
+        let skews = skew::skews(&indices, &ranges, definition.rank, v, Vec::new(), estimate);
         if skews.is_empty() {
             continue;
         }
@@ -144,7 +144,7 @@ fn transpose(program: &mut Program, estimate: &[f64]) {
                 made.push(copy);
             }
         }
-        let mut rules = Transpose { copies: &copies, wanted: &wanted, lanes: lanes(&definition, estimate) };
+        let mut rules = Transpose { copies: &copies, wanted: &wanted, lanes: lanes(program, &definition, estimate) };
         program.definitions[position].body =
             Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
     }
@@ -152,9 +152,9 @@ fn transpose(program: &mut Program, estimate: &[f64]) {
     program.definitions = made;
 }
 
-/// The output that a reduction runs over in vectors: the last one with enough values, if possible one that no bound
-/// of the reduction depends on.
-pub fn lanes(definition: &Definition, estimate: &[f64]) -> Option<usize> {
+/// The output that a reduction runs over in vectors: the last one with enough values, if possible one along which
+/// everything has its neighbours, or at least one that no bound of the reduction depends on.
+pub fn lanes(program: &Program, definition: &Definition, estimate: &[f64]) -> Option<usize> {
     definition.reduction?;
     let sizes = extents(definition, estimate);
     let moves = |p: usize| {
@@ -162,13 +162,30 @@ pub fn lanes(definition: &Definition, estimate: &[f64]) -> Option<usize> {
         terms.flat_map(|i| i.range.low.iter().chain(&i.range.high)).any(|bound| bound.uses_index(p))
     };
     let wide = |p: &usize| sizes[*p] >= 16.0;
-    let outputs = (0..definition.rank).rev();
-    outputs.clone().filter(wide).find(|&p| !moves(p)).or_else(|| outputs.clone().find(wide))
+    let outputs = || (0..definition.rank).rev().filter(wide);
+    let last = definition.rank.checked_sub(1);
+    let along = |p: &usize| Some(*p) == last && runs_along(program, definition, *p);
+    outputs().find(along).or_else(|| outputs().find(|&p| !moves(p))).or_else(|| outputs().next())
+}
+
+/// Whether all that a body reads is the same for all values of an index, or has its elements side by side.
+fn runs_along(program: &Program, definition: &Definition, index: usize) -> bool {
+    let atom = Atom::Index(index as u32);
+    program.exprs.postorder(definition.body).into_iter().all(|id| match &program.exprs[id] {
+        Expr::Access(_, subscripts) => match subscripts.split_last() {
+            Some((last, others)) => {
+                let step = last.coefficient(&atom);
+                !others.iter().any(|s| s.uses_index(index)) && (step == Int::ONE || !last.uses_index(index))
+            }
+            None => true,
+        },
+        _ => true,
+    })
 }
 
 /// The arguments, and which dimension, that a reduction would read across rows, if everything else is read along them.
 fn across(program: &Program, definition: &Definition, estimate: &[f64]) -> Vec<(TensorId, usize)> {
-    let Some(lanes) = lanes(definition, estimate) else { return Vec::new() };
+    let Some(lanes) = lanes(program, definition, estimate) else { return Vec::new() };
     let work: f64 = extents(definition, estimate).iter().product();
     let mut found = Vec::new();
     for id in program.exprs.postorder(definition.body) {

@@ -18,6 +18,11 @@ const MAX_HALO: i64 = 4;
 /// The numbers of parts of a reduction that are tried.
 const PARTS: [i64; 2] = [16, 8];
 
+/// A reduction of so many terms is split, for its operands to stay in the cache, unless it has many elements.
+const LONG: f64 = 4096.0;
+/// What the parts of an element cost, in terms.
+const PART_COST: f64 = 1024.0;
+
 /// A group that may still grow.
 struct Draft {
     members: Vec<usize>,
@@ -119,32 +124,50 @@ impl Grouping<'_> {
             let Some((low, high)) = self.bounds(definition, slab) else { continue };
             let reduced = slab >= rank;
             let few = elements <= 64.0 && work >= 20_000.0 && size >= 64.0;
-            if reduced && !few || !reduced && size < 4.0 {
+            let terms = work / elements.max(1.0);
+            let long = terms >= LONG && elements * PART_COST <= work && size >= PARTS[0] as f64;
+            if reduced && !few && !long || !reduced && size < 4.0 {
                 continue;
             }
             let parts = if reduced { PARTS[0] } else { 0 };
-            // Outer indices first; later, what runs in lanes, and indices with too few values for many threads.
-            let few = match size {
-                few if few < 16.0 => 1e6,
-                few if few < 64.0 => 1e5,
+            let gain = if reduced && long { 1e9 } else { 0.0 };
+            // What every item reads again; outer indices first; later, what runs in lanes.
+            let few = if size < 8.0 { 1e12 } else { 0.0 };
+            let lanes = match super::arrange::lanes(self.program, definition, self.estimate) {
+                Some(lanes) if rank > 1 && lanes == slab => 1e5,
                 _ => 0.0,
             };
-            let lanes =
-                if rank > 1 && Some(slab) == super::arrange::lanes(definition, self.estimate) { 1e3 } else { 0.0 };
-            let cost = few + lanes + slab as f64 * 1e-3 + elements * parts as f64;
+            let again = self.shared(definition, slab) * size.min(8.0);
+            let cost = few + lanes + again + slab as f64 * 1e-3 + elements * parts as f64 - gain;
             choices.push(Choice { slabs: vec![slab], low, high, parts, cost });
         }
         choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         choices
     }
 
-    /// The bounds of an index, if it has one of each, in sizes.
+    /// The elements of all that is read and does not depend on an index.
+    fn shared(&self, definition: &Definition, index: usize) -> f64 {
+        let accesses = self.program.exprs.postorder(definition.body).into_iter();
+        let shared = accesses.filter_map(|id| match &self.program.exprs[id] {
+            Expr::Access(tensor, subscripts) if !subscripts.iter().any(|s| s.uses_index(index)) => Some(*tensor),
+            _ => None,
+        });
+        let size = |affine: &Affine| super::value(affine, &[], self.estimate).max(0.0);
+        shared.map(|tensor| self.program[tensor].extents.iter().map(size).product::<f64>()).sum()
+    }
+
+    /// The bounds of an index in sizes, if it has one of each; an index of a reduction may have others besides.
     fn bounds(&self, definition: &Definition, slab: usize) -> Option<(Affine, Affine)> {
         let range = &definition.indices[slab].range;
-        match (range.low.as_slice(), range.high.as_slice()) {
-            ([low], [high]) if !low.uses_indices() && !high.uses_indices() => Some((low.clone(), high.clone())),
-            _ => None,
-        }
+        let reduced = slab >= definition.rank;
+        let bound = |bounds: &[Affine]| {
+            let plain: Vec<&Affine> = bounds.iter().filter(|b| !b.uses_indices()).collect();
+            match plain.as_slice() {
+                [one] if reduced || bounds.len() == 1 => Some((*one).clone()),
+                _ => None,
+            }
+        };
+        Some((bound(&range.low)?, bound(&range.high)?))
     }
 
     /// The ways in which a definition can join a group with this choice.

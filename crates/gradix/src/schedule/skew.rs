@@ -9,10 +9,18 @@ use crate::program::{Affine, Atom, Range};
 use gradix_int::Int;
 
 /// For each index of the reduction, the multiple of output `v` that is to be added to it, where that helps.
-/// `indices` are the atoms of the ranges in order, the first `outputs` of them outputs.
-pub fn skews(indices: &[usize], ranges: &[Range], outputs: usize, v: usize, estimate: &[f64]) -> Vec<(usize, Int)> {
+/// `indices` are the atoms of the ranges in order, the first `outputs` of them outputs; `middle` has assumed values for
+/// other atoms.
+pub fn skews(
+    indices: &[usize],
+    ranges: &[Range],
+    outputs: usize,
+    v: usize,
+    mut middle: Vec<f64>,
+    estimate: &[f64],
+) -> Vec<(usize, Int)> {
     let count = indices.iter().max().map_or(0, |m| m + 1);
-    let mut middle = vec![0.0; count];
+    middle.resize(count.max(middle.len()), 0.0);
     let mut found = Vec::new();
     for (position, (&index, range)) in indices.iter().zip(ranges).enumerate() {
         let (low, high) = (active(&range.low, &middle, estimate, true), active(&range.high, &middle, estimate, false));
@@ -30,7 +38,7 @@ pub fn skews(indices: &[usize], ranges: &[Range], outputs: usize, v: usize, esti
 }
 
 /// The bound that counts in the middle.
-fn active<'a>(bounds: &'a [Affine], middle: &[f64], estimate: &[f64], is_low: bool) -> &'a Affine {
+pub fn active<'a>(bounds: &'a [Affine], middle: &[f64], estimate: &[f64], is_low: bool) -> &'a Affine {
     let key = |a: &&Affine| if is_low { value(a, middle, estimate) } else { -value(a, middle, estimate) };
     bounds.iter().max_by(|a, b| key(a).total_cmp(&key(b))).expect("a range has bounds")
 }
