@@ -251,7 +251,7 @@ fn engine(
     if needs_exact_ties(program) {
         return Err(Some(Note::new("the derivative of a 'max' or 'min' compares values that are computed twice")));
     }
-    let nest = gradix::lower(program, estimate);
+    let nest = gradix::lower_as(program, estimate, dtype.real());
     let nest = nest.map_err(|error| Note::new(format!("the program can't be compiled: {}", error.message)))?;
     let native = compiler.map(|found| found.and_then(|_| Machine::native(program, nest.clone(), dtype, settings)));
     match native {

@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
+use gradix::emit::Real;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
@@ -33,6 +34,14 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// The type in generated code.
+    pub fn real(self) -> Real {
+        match self {
+            Dtype::F64 => Real::F64,
+            Dtype::F32 => Real::F32,
+        }
+    }
+
     /// The nearest value of this type.
     pub fn round(self, value: f64) -> f64 {
         match self {

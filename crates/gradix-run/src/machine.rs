@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
-use gradix::emit::Real;
 use gradix::nest::{BufferKind, Check, Nest, verify};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 use gradix::resolve::Places;
@@ -103,11 +102,7 @@ impl Machine {
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
         let mut machine = Self::vm(program, nest, dtype)?;
-        let real = match dtype {
-            Dtype::F64 => Real::F64,
-            Dtype::F32 => Real::F32,
-        };
-        let text = gradix::emit::c(&machine.nest, real);
+        let text = gradix::emit::c(&machine.nest, dtype.real());
         let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), settings)?;
         machine.code = Code::Native(kernels);
         Ok((machine, notes))

@@ -20,11 +20,11 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
         let options = Options { wrt: selection.wrt(), of: selection.of(), with_results: true, ..Options::default() };
         program = gradix::derive(&program, &options).map_err(|errors| source.refuse(errors))?;
     }
-    let nest = gradix::lower(&program, &[]).map_err(|error| source.refuse(vec![error]))?;
     let real = match arguments.dtype {
         Precision::F64 => Real::F64,
         Precision::F32 => Real::F32,
     };
+    let nest = gradix::lower_as(&program, &[], real).map_err(|error| source.refuse(vec![error]))?;
     let text = match arguments.target {
         Target::C => emit::c(&nest, real),
     };

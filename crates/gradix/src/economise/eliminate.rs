@@ -3,17 +3,94 @@
 //! `sum[j, k] T[i, j, k] * B[j, r] * C[k, r]` is `sum[j] X[i, j, r] * B[j, r]` with
 //! `X[i, j, r] = sum[k] T[i, j, k] * C[k, r]`: of the factors, those that use `k` are summed over `k` first.
 //! Every set of reduction indices is one way; which is taken is a matter of cost.
+//!
+//! Where elements are read at a combination of reduction indices, that is tried in place of one of them:
+//! `sum[i, k] d[i, l - i - k] * x[i + k]` is `sum[p] x[p] * S[p, l - p]` with `S[p, m] = sum[i] d[i, m]`.
 
-use super::part::part;
+use super::part::{direction_of, part};
 use super::rewrite::{Ids, Rewrite, Risk, domain_without, without};
 use crate::build::{self, Product};
-use crate::program::{Constraint, Definition, ExprId, Program, ReduceOp};
+use crate::nested;
+use crate::program::{Affine, Atom, Constraint, Definition, ExprId, Index, Program, ReduceOp};
+use crate::system;
+use gradix_int::Int;
 
 /// With more reduction indices than this, only single ones are summed first.
 const MAX_INDICES: usize = 4;
 
-/// The ways to sum over some indices first.
+/// Sums over more indices than this are left in their own indices.
+const MAX_COMBINED: usize = 3;
+
+/// The ways to sum over some indices first, of a sum as it is or over combinations of indices.
 pub fn eliminations(program: &mut Program, site: &Definition, ids: &mut Ids, context: &[Constraint]) -> Vec<Rewrite> {
+    let mut found = in_order(program, site, ids, context);
+    for other in combined(program, site, context) {
+        found.extend(in_order(program, &other, ids, context));
+    }
+    found
+}
+
+/// The same sum with a combination of reduction indices in place of one of them.
+fn combined(program: &mut Program, site: &Definition, context: &[Constraint]) -> Vec<Definition> {
+    let (rank, count) = (site.rank, site.indices.len());
+    if site.reduction != Some(ReduceOp::Sum) || count - rank < 2 || count - rank > MAX_COMBINED {
+        return Vec::new();
+    }
+    let mut combinations: Vec<Affine> = Vec::new();
+    program.exprs.visit_affines(site.body, &mut |affine| {
+        let reduced = affine.terms().iter().filter(|(atom, _)| matches!(atom, Atom::Index(i) if *i as usize >= rank));
+        let sum = reduced.fold(Affine::default(), |sum, (atom, c)| sum.add_scaled(c, &Affine::atom(atom.clone())));
+        if let Some((direction, _)) = direction_of(&sum)
+            && direction.terms().len() >= 2
+            && !combinations.contains(&direction)
+        {
+            combinations.push(direction);
+        }
+    });
+    combinations.iter().filter_map(|combination| over(program, site, combination, context)).collect()
+}
+
+/// The sum over `p`, which is a combination of reduction indices, and all of these but the last.
+fn over(program: &mut Program, site: &Definition, combination: &Affine, context: &[Constraint]) -> Option<Definition> {
+    let (rank, count) = (site.rank, site.indices.len());
+    let single = |i: &usize| {
+        let factor = combination.coefficient(&Atom::Index(*i as u32));
+        factor == Int::ONE || factor == -Int::ONE
+    };
+    let replaced = (rank..count).rev().find(single)?;
+    let factor = combination.coefficient(&Atom::Index(replaced as u32));
+    // p comes first, the others follow in order.
+    let mut map: Vec<Affine> = (0..rank).map(Affine::index).collect();
+    let mut next = rank;
+    map.extend((rank..count).map(|old| {
+        next += usize::from(old != replaced);
+        if old == replaced { Affine::default() } else { Affine::index(next) }
+    }));
+    let rest = combination.with_indices(&map);
+    map[replaced] = (Affine::index(rank) - rest).scale(&factor);
+    let rows = site.indices[rank..].iter().enumerate().flat_map(|(n, index)| {
+        let own = map[rank + n].clone();
+        let low = index.range.low.iter().map(|b| b.with_indices(&map));
+        let low: Vec<Constraint> = low.map(|b| Constraint::at_most(b, own.clone())).collect();
+        let high = index.range.high.iter().map(|b| Constraint::at_most(own.clone(), b.with_indices(&map)));
+        low.into_iter().chain(high.collect::<Vec<_>>())
+    });
+    let rows: Vec<Constraint> = rows.chain(site.conditions.iter().map(|c| c.with_indices(&map))).collect();
+    let positions: Vec<usize> = (rank..count).collect();
+    let outer = [context, &site.output_domain()].concat();
+    let solved = system::solve(rows, &positions, &outer).ok()??;
+    if !solved.conditions.is_empty() || !solved.outer.is_empty() {
+        return None;
+    }
+    let others = (rank..count).filter(|old| *old != replaced).map(|old| site.indices[old].name.clone());
+    let names = std::iter::once(site.indices[replaced].name.clone()).chain(others);
+    let reduced = names.zip(solved.ranges).map(|(name, range)| Index { name, range });
+    let indices = site.indices[..rank].iter().cloned().chain(reduced).collect();
+    let body = nested::remap(&mut program.exprs, site.body, &map);
+    Some(Definition { indices, conditions: Vec::new(), body, ..site.clone() })
+}
+
+fn in_order(program: &mut Program, site: &Definition, ids: &mut Ids, context: &[Constraint]) -> Vec<Rewrite> {
     let reduced: Vec<usize> = (site.rank..site.indices.len()).collect();
     let on_outputs = |c: &Constraint| reduced.iter().all(|&i| !c.affine.uses_index(i));
     if site.reduction != Some(ReduceOp::Sum) || site.conditions.iter().any(on_outputs) {

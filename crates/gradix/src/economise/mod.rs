@@ -28,6 +28,7 @@ mod part;
 mod rewrite;
 mod share;
 mod split;
+mod straighten;
 pub mod work;
 
 use crate::diagnostic::Diagnostic;
@@ -78,6 +79,7 @@ pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnos
 fn settled(mut program: Program) -> Result<Program, Diagnostic> {
     let mut taken = names::taken(&program);
     simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
+    straighten::straighten(&mut program);
     for _ in 0..MAX_SWEEPS {
         let context = program.size_context();
         if !share::share(&mut program, &context) {

@@ -1,8 +1,9 @@
 //! A part of a definition as a definition of its own, over as few points as it depends on.
 //!
 //! Of `sum[j, k] e[i - k, j]` the part `sum[j] e[i - k, j]` depends on `i` and `k`, but only by way of `i - k`: it is
-//! `S[p] = sum[j] e[p, j]`, read at `S[i - k]`. In general the part is written in *directions*, the distinct
-//! combinations of outer indices that occur in it, if these are fewer than the indices themselves.
+//! `S[p] = sum[j] e[p, j]`, read at `S[i - k]`. In general the part is written in *directions*: few and short
+//! combinations of outer indices, of which all that occur in it are made. These are used if they are fewer than the
+//! indices themselves, or if their ranges are independent of each other and those of the indices are not.
 
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
@@ -54,13 +55,41 @@ pub fn part(
         body: nested::remap(&mut program.exprs, body, &map),
     };
     let used = nested::used_outputs(program, &full);
-    let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
-    let definition = narrowed(program, &full, &kept, context)?;
-    let bare: Vec<Affine> = kept.iter().map(|&new| Affine::index(outer[new])).collect();
-    match directions(program, &definition) {
-        Some(directions) if directions.len() < kept.len() => along(program, &definition, &directions, &bare, context),
-        _ => Some(Part { definition, subscripts: bare }),
+    let mut kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
+    let mut definition = narrowed(program, &full, &kept, context)?;
+    // What runs along the reader's last output comes last, if that leaves the ranges simple.
+    if is_box(&definition) {
+        kept.sort_by_key(|&new| outer[new] + 1 == site.rank);
+        definition = narrowed(program, &full, &kept, context)?;
     }
+    let bare: Vec<Affine> = kept.iter().map(|&new| Affine::index(outer[new])).collect();
+    let plain = Part { definition, subscripts: bare };
+    let occurring = occurring(program, &plain.definition);
+    let last = kept.iter().position(|&new| outer[new] + 1 == site.rank);
+    let short = Directions::shortest(occurring.clone()).ordered(last);
+    if occurring.is_empty() || short.basis.len() > kept.len() {
+        return Some(plain);
+    }
+    // The combinations as they occur, and short ones: rather those whose ranges are independent of each other.
+    let own = (occurring.len() == short.basis.len()).then(|| Directions::own(occurring).ordered(last));
+    let fewer = short.basis.len() < kept.len();
+    if !fewer && is_box(&plain.definition) {
+        return Some(plain);
+    }
+    let ways = own.iter().chain([&short]);
+    let parts: Vec<Part> = ways.filter_map(|directions| along(program, &plain, directions, context)).collect();
+    let boxed = parts.iter().find(|part| is_box(&part.definition)).cloned();
+    match fewer {
+        true => boxed.or_else(|| parts.last().cloned()),
+        false => Some(boxed.unwrap_or(plain)),
+    }
+}
+
+/// Whether the range of each output is independent of the others.
+fn is_box(definition: &Definition) -> bool {
+    let ranges = definition.indices[..definition.rank].iter().map(|index| &index.range);
+    let mut bounds = ranges.flat_map(|range| range.low.iter().chain(&range.high));
+    bounds.all(|bound| !bound.uses_indices()) && definition.assumptions.iter().all(|c| !c.affine.uses_indices())
 }
 
 /// The same over the outputs at `kept`, which are all that it uses.
@@ -89,9 +118,18 @@ fn narrowed(program: &mut Program, full: &Definition, kept: &[usize], context: &
     Some(definition)
 }
 
-/// The distinct combinations of outputs that occur, each with its first coefficient positive and without a common
-/// divisor. `None` if they occur in more ways than multiples of these.
-fn directions(program: &Program, definition: &Definition) -> Option<Vec<Affine>> {
+/// Combinations of outputs.
+struct Directions {
+    /// Those that occur, each with its first coefficient positive and without a common divisor.
+    occurring: Vec<Affine>,
+    /// Short ones that all are made of.
+    basis: Vec<Affine>,
+    /// How those that occur are made: how often each of the basis.
+    made: Vec<Vec<Int>>,
+}
+
+/// The combinations of outputs that occur in a definition, as multiples of which all can be written.
+fn occurring(program: &Program, definition: &Definition) -> Vec<Affine> {
     let rank = definition.rank;
     let mut found: Vec<Affine> = Vec::new();
     let mut see = |affine: &Affine| {
@@ -109,7 +147,64 @@ fn directions(program: &Program, definition: &Definition) -> Option<Vec<Affine>>
     for index in &definition.indices[rank..] {
         index.range.low.iter().chain(&index.range.high).for_each(&mut see);
     }
-    (!found.is_empty()).then_some(found)
+    found
+}
+
+impl Directions {
+    /// Those that occur are the basis.
+    fn own(occurring: Vec<Affine>) -> Self {
+        let count = occurring.len();
+        let unit = |d: usize| (0..count).map(|k| if k == d { Int::ONE } else { Int::ZERO }).collect();
+        Directions { basis: occurring.clone(), made: (0..count).map(unit).collect(), occurring }
+    }
+
+    /// One is subtracted from another while that makes it shorter.
+    fn shortest(occurring: Vec<Affine>) -> Self {
+        let mut found = Self::own(occurring);
+        while found.shorten() {}
+        found
+    }
+
+    /// Those with the output `last` come last.
+    fn ordered(mut self, last: Option<usize>) -> Self {
+        let Some(last) = last else { return self };
+        let mut order: Vec<usize> = (0..self.basis.len()).collect();
+        order.sort_by_key(|&d| self.basis[d].uses_index(last));
+        self.basis = order.iter().map(|&d| self.basis[d].clone()).collect();
+        for made in &mut self.made {
+            *made = order.iter().map(|&d| made[d].clone()).collect();
+        }
+        self
+    }
+
+    fn shorten(&mut self) -> bool {
+        let count = self.basis.len();
+        let pairs = (0..count).flat_map(|j| (0..count).map(move |i| (j, i))).filter(|(j, i)| i != j);
+        for (j, i) in pairs {
+            for sign in [Int::ONE, -Int::ONE] {
+                let rest = self.basis[j].add_scaled(&-sign.clone(), &self.basis[i]);
+                if rest.terms().len() >= self.basis[j].terms().len() {
+                    continue;
+                }
+                // basis[j] is sign * basis[i] + rest, and rest is factor times a direction.
+                let rest = direction_of(&rest);
+                for made in &mut self.made {
+                    let times = made[j].clone();
+                    made[i] = &made[i] + &(&sign * &times);
+                    made[j] = rest.as_ref().map_or(Int::ZERO, |(_, factor)| &times * factor);
+                }
+                match rest {
+                    Some((direction, _)) => self.basis[j] = direction,
+                    None => {
+                        self.basis.remove(j);
+                        self.made.iter_mut().for_each(|made| drop(made.remove(j)));
+                    }
+                }
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// The expression itself and those inside `⌊e / c⌋`.
@@ -130,7 +225,7 @@ fn outputs_of(affine: &Affine, rank: usize) -> Affine {
 }
 
 /// A combination of indices as a multiple of its direction.
-fn direction_of(affine: &Affine) -> Option<(Affine, Int)> {
+pub fn direction_of(affine: &Affine) -> Option<(Affine, Int)> {
     let (_, first) = affine.terms().first()?;
     let common = affine.terms().iter().fold(Int::ZERO, |g, (_, c)| crate::program::affine::gcd(&g, c));
     let factor = if *first < Int::ZERO { -common } else { common };
@@ -140,18 +235,14 @@ fn direction_of(affine: &Affine) -> Option<(Affine, Int)> {
 }
 
 /// The definition with the directions as its outputs.
-fn along(
-    program: &mut Program,
-    definition: &Definition,
-    directions: &[Affine],
-    bare: &[Affine],
-    context: &[Constraint],
-) -> Option<Part> {
-    let (rank, count) = (definition.rank, directions.len());
+fn along(program: &mut Program, plain: &Part, directions: &Directions, context: &[Constraint]) -> Option<Part> {
+    let Part { definition, subscripts: bare } = plain;
+    let basis = &directions.basis;
+    let (rank, count) = (definition.rank, basis.len());
     // New outputs have numbers past all others until the old ones are gone.
     let far = definition.indices.len();
     let mut rows = definition.output_domain();
-    rows.extend(directions.iter().enumerate().map(|(n, d)| Constraint::equal(Affine::index(far + n), d.clone())));
+    rows.extend(basis.iter().enumerate().map(|(n, d)| Constraint::equal(Affine::index(far + n), d.clone())));
     let is_old = |atom: &Atom| matches!(atom, Atom::Index(i) if (*i as usize) < rank);
     let projected = system::project(&rows, &is_old).ok()?;
     let near: Vec<Affine> = (0..far).map(|_| Affine::default()).chain((0..count).map(Affine::index)).collect();
@@ -160,7 +251,7 @@ fn along(
     let solved = system::solve(projected, &positions, context).ok()??;
     let mut rules = Along { directions, rank };
     let reduced = definition.indices[rank..].iter();
-    let names = directions.iter().map(|d| name_of(definition, d));
+    let names = basis.iter().map(|d| name_of(definition, d));
     let outputs = names.zip(solved.ranges).map(|(name, range)| Index { name, range });
     let inner: Vec<Index> =
         reduced.map(|index| Index { name: index.name.clone(), range: index.range.map(|b| rules.affine(b)) }).collect();
@@ -179,7 +270,7 @@ fn along(
             .collect(),
         body,
     };
-    Some(Part { definition, subscripts: directions.iter().map(|d| d.with_indices(bare)).collect() })
+    Some(Part { definition, subscripts: basis.iter().map(|d| d.with_indices(bare)).collect() })
 }
 
 /// The name of the first index in a direction.
@@ -191,7 +282,7 @@ fn name_of(definition: &Definition, direction: &Affine) -> String {
 
 /// Writes outputs as multiples of directions.
 struct Along<'a> {
-    directions: &'a [Affine],
+    directions: &'a Directions,
     rank: usize,
 }
 
@@ -200,13 +291,15 @@ impl Rules for Along<'_> {
         let own = outputs_of(affine, self.rank);
         let mut new = Affine::constant(affine.offset().clone());
         if let Some((direction, factor)) = direction_of(&own) {
-            let place = self.directions.iter().position(|d| *d == direction).expect("a known direction");
-            new = new.add_scaled(&factor, &Affine::index(place));
+            let known = self.directions.occurring.iter().position(|d| *d == direction).expect("a known direction");
+            for (place, times) in self.directions.made[known].iter().enumerate() {
+                new = new.add_scaled(&(&factor * times), &Affine::index(place));
+            }
         }
         for (atom, coefficient) in affine.terms() {
             let value = match atom {
                 Atom::Index(i) if (*i as usize) < self.rank => continue,
-                Atom::Index(i) => Affine::index(*i as usize - self.rank + self.directions.len()),
+                Atom::Index(i) => Affine::index(*i as usize - self.rank + self.directions.basis.len()),
                 Atom::Param(_) => Affine::atom(atom.clone()),
                 Atom::Floor(inner, c) => self.affine(inner).floor_div(c),
             };

@@ -2,6 +2,7 @@
 
 use super::panel;
 use super::text::{Lines, Names, Shared};
+use super::transpose;
 use super::value::{Instances, Values, combine, neutral, store};
 use crate::nest::{Leaf, Loop, Nest};
 use crate::program::ReduceOp;
@@ -21,6 +22,10 @@ impl Writer<'_> {
     /// Writes a leaf.
     pub fn leaf(&mut self, leaf: &Leaf) {
         let names = self.names.variables.clone();
+        if let Some(copy) = transpose::recognise(self, leaf) {
+            transpose::write(self, leaf, &copy);
+            return;
+        }
         match leaf.shape.lanes {
             None => self.scalar(leaf),
             Some(_) if leaf.shape.panels.is_some() => panel::write(self, leaf),

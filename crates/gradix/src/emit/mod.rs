@@ -4,6 +4,7 @@ pub mod elementary;
 mod leaf;
 mod panel;
 mod text;
+mod transpose;
 mod value;
 
 use crate::nest::{BufferKind, FIRST, ITEM, LAST, Nest, Step};

@@ -10,6 +10,7 @@ pub use describe::explain_schedule;
 
 use crate::diagnostic::Diagnostic;
 use crate::economise::economise;
+use crate::emit::Real;
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
 use crate::program::{
     Affine, Atom, Constraint, Definition, ParamId, ParamKind, Program, Range, Tensor, TensorId, TensorKind,
@@ -29,8 +30,13 @@ use gradix_int::Int;
 /// assert!(gradix::nest::print(&nest).contains("sum k in 0..=K - 1 lanes"));
 /// ```
 pub fn lower(program: &Program, estimate: &[Int]) -> Result<Nest, Diagnostic> {
+    lower_as(program, estimate, Real::F64)
+}
+
+/// The same for elements of a type, which decides how many of them a vector has.
+pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest, Diagnostic> {
     let Prepared { program, schedule, estimate } = prepare(program, estimate)?;
-    Ok(nest_of(&program, &schedule, &estimate))
+    Ok(nest_of(&program, &schedule, &estimate, real))
 }
 
 /// A program as it is scheduled: with fewer operations, a name for every definition, and decisions.
@@ -109,7 +115,11 @@ fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
 }
 
 /// The loops for a schedule.
-pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64]) -> Nest {
+pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real) -> Nest {
+    let lanes = match real {
+        Real::F64 => 8.0,
+        Real::F32 => 16.0,
+    };
     let mut frame = program.clone();
     frame.definitions.clear();
     let kinds = (0..program.tensors.len() as u32).map(TensorId).map(|id| match program[id].kind {
@@ -120,7 +130,7 @@ pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64]) -> Nest
     let kinds = kinds.collect();
     let nest = Nest { frame, kinds, kernels: Vec::new() };
     let context = program.size_context();
-    let mut lowering = Lowering { program, estimate, nest, context, slabs: Default::default(), width: 1.0 };
+    let mut lowering = Lowering { program, estimate, nest, context, slabs: Default::default(), width: 1.0, lanes };
     schedule.groups.iter().for_each(|group| lowering.group(group));
     lowering.nest
 }
@@ -134,6 +144,8 @@ struct Lowering<'a> {
     slabs: leaves::Slabs,
     /// The height of the slab at hand.
     width: f64,
+    /// The assumed number of lanes of a vector.
+    lanes: f64,
 }
 
 /// A kernel that is being made.

@@ -10,13 +10,10 @@ use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs, TensorId};
 use crate::schedule;
 use gradix_int::Int;
 
-/// The assumed number of lanes.
-const LANES: f64 = 8.0;
-
 /// From so many rows on, what they share is packed.
 const MANY_ROWS: f64 = 40.0;
-/// From so many lanes on, what they share is packed.
-const MANY_LANES: f64 = 96.0;
+/// From so many vectors of lanes on, what they share is packed.
+const MANY_VECTORS: f64 = 12.0;
 
 /// The outputs that would best be lanes and rows, whatever ranges say.
 pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
@@ -29,7 +26,7 @@ pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
     let cost = |position: usize| {
         let v = placed.variables[position];
         let moves = bounds.iter().any(|b| b.uses_index(v));
-        body.cost(&placed.subscripts, v, extents[position], terms) + if moves { 0.1 } else { 0.0 }
+        body.cost(&placed.subscripts, v, extents[position], terms, lowering.lanes) + if moves { 0.1 } else { 0.0 }
     };
     let Some(lanes) = (0..placed.outputs).rev().min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { return Vec::new() };
     let shares = |p: &usize| body.accesses.iter().any(|(_, s)| s.iter().all(|s| !s.uses_index(placed.variables[*p])));
@@ -51,18 +48,18 @@ pub fn choose(lowering: &Lowering, leaf: &Leaf) -> Shape {
             continue;
         }
         let terms: f64 = extents[leaf.outputs..].iter().product();
-        let mut cost = body.cost(&leaf.subscripts, l.variable, extents[position], terms);
+        let mut cost = body.cost(&leaf.subscripts, l.variable, extents[position], terms, lowering.lanes);
         if position >= leaf.outputs {
             // The lanes have to be summed up, and sums depend on each other.
-            cost += 40.0 / extents[position] / LANES + 0.3;
+            cost += 40.0 / extents[position] / lowering.lanes + 0.3;
         }
         if best.is_none_or(|(least, _)| cost < least) {
             best = Some((cost, position));
         }
     }
     let Some((_, lanes)) = best else { return Shape::default() };
-    let rows = rows(leaf, &body, lanes, &extents);
-    let vectors = vectors(leaf, lanes, rows, &extents);
+    let rows = rows(leaf, &body, lanes, &extents, lowering.lanes);
+    let vectors = vectors(leaf, lanes, rows, &extents, lowering.lanes);
     Shape { lanes: Some(lanes), vectors, rows, panels: None }
 }
 
@@ -107,14 +104,14 @@ impl Body {
     }
 
     /// Loads and stores for one element with this variable in the lanes.
-    fn cost(&self, subscripts: &[Affine], v: usize, extent: f64, terms: f64) -> f64 {
+    fn cost(&self, subscripts: &[Affine], v: usize, extent: f64, terms: f64, lanes: f64) -> f64 {
         let reads: f64 = self.accesses.iter().map(|(_, s)| step_cost(s, v)).sum();
         let writes = match subscripts.iter().any(|s| s.uses_index(v)) {
             true => step_cost(subscripts, v) / terms.max(1.0),
             false => 0.0,
         };
-        let filled = (extent / LANES).ceil() * LANES / extent.max(1.0);
-        (reads + writes + 1.0) * filled / LANES
+        let filled = (extent / lanes).ceil() * lanes / extent.max(1.0);
+        (reads + writes + 1.0) * filled / lanes
     }
 }
 
@@ -140,7 +137,7 @@ fn is_close(subscripts: &[Affine], v: usize) -> bool {
 }
 
 /// Another output loop whose values share operands.
-fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<(usize, usize)> {
+fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64], width: f64) -> Option<(usize, usize)> {
     leaf.reduction?;
     let uses =
         |subscripts: &[Affine], position: usize| subscripts.iter().any(|s| s.uses_index(leaf.loops[position].variable));
@@ -159,7 +156,7 @@ fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<(usiz
     let best = (0..leaf.outputs).filter(fits).filter(shares).max_by(better);
     best.map(|position| {
         let count = match lanes < leaf.outputs {
-            true => registers(extents[lanes], extents[position]).1,
+            true => registers(extents[lanes], extents[position], width).1,
             false => 4,
         };
         (position, count.min(extents[position].max(2.0) as usize))
@@ -167,26 +164,26 @@ fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<(usiz
 }
 
 /// How many vectors and rows the register tile has: some 24 accumulators, few of them idle, and few loads for each.
-fn registers(lanes: f64, rows: f64) -> (usize, usize) {
+fn registers(lanes: f64, rows: f64, width: f64) -> (usize, usize) {
     let idle = |extent: f64, step: f64| (extent / step).ceil() * step / extent.max(1.0);
     let cost = |vectors: usize, count: usize| {
         let (v, r) = (vectors as f64, count as f64);
         let waiting = (10.0 / (v * r)).max(1.0);
         let loads = 1.0 + 0.6 * (v + r) / (v * r);
-        idle(lanes, v * LANES) * idle(rows, r) * waiting * loads
+        idle(lanes, v * width) * idle(rows, r) * waiting * loads
     };
     let tiles = (1..=4).flat_map(|v| [4, 5, 6, 7, 8, 10, 12, 14].map(|r| (v, r))).filter(|(v, r)| v * r <= 26);
     tiles.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1))).unwrap_or((1, 8))
 }
 
-fn vectors(leaf: &Leaf, lanes: usize, rows: Option<(usize, usize)>, extents: &[f64]) -> usize {
+fn vectors(leaf: &Leaf, lanes: usize, rows: Option<(usize, usize)>, extents: &[f64], width: f64) -> usize {
     let extent = extents[lanes];
-    let full = (extent / LANES).floor().max(1.0) as usize;
+    let full = (extent / width).floor().max(1.0) as usize;
     match (leaf.reduction.is_some(), rows) {
         (false, _) => 1,
-        (true, Some((position, _))) if lanes < leaf.outputs => registers(extent, extents[position]).0,
+        (true, Some((position, _))) if lanes < leaf.outputs => registers(extent, extents[position], width).0,
         (true, Some(_)) => 1,
-        (true, None) => full.min(4),
+        (true, None) => full.min(8),
     }
 }
 
@@ -247,7 +244,7 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
         _ => false,
     };
     let inner = terms.last().expect("a reduction has loops").variable;
-    panels.rows_in_place = panels.by_row.iter().all(near) && extents[lanes] < MANY_LANES;
+    panels.rows_in_place = panels.by_row.iter().all(near) && extents[lanes] < MANY_VECTORS * lowering.lanes;
     panels.lanes_in_place = panels.by_lane.iter().all(along);
     panels.rows_in_lanes = panels.by_row.iter().all(|id| {
         let body = Body::of(exprs, *id);

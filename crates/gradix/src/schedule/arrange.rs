@@ -13,24 +13,28 @@ use std::collections::{HashMap, HashSet};
 
 /// The program with cheap definitions put into their readers, and transposed copies where they pay.
 pub fn arrange(program: &mut Program, estimate: &[f64]) {
-    inline(program);
+    inline(program, estimate);
     skew(program, estimate);
     transpose(program, estimate);
 }
 
-/// A definition of a few cheap operations on few elements is computed again wherever it is read.
-fn inline(program: &mut Program) {
+/// A definition of a few cheap operations on few elements is computed again wherever it is read, unless that is many times.
+fn inline(program: &mut Program, estimate: &[f64]) {
     let mut bodies: HashMap<TensorId, ExprId> = HashMap::new();
     let mut definitions = std::mem::take(&mut program.definitions);
     let reads = count_reads(program, &definitions);
+    let times = count_evaluations(program, &definitions, estimate);
     let exact = read_exactly(program, &definitions);
     for definition in &mut definitions {
         let mut rules = Inline { bodies: &bodies };
         definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
         let once = reads.get(&definition.tensor).is_none_or(|&n| n <= 1);
+        let points: f64 = extents(definition, estimate).iter().product();
+        let seldom = times.get(&definition.tensor).is_none_or(|&n| n <= MANY_TIMES * points);
         if definition.reduction.is_none()
             && !program.outputs.contains(&definition.tensor)
             && !exact.contains(&definition.tensor)
+            && seldom
             && is_cheap(&program.exprs, definition.body, once)
         {
             bodies.insert(definition.tensor, definition.body);
@@ -60,6 +64,23 @@ fn read_exactly(program: &Program, definitions: &[Definition]) -> HashSet<Tensor
         }
     }
     found
+}
+
+/// What each of its elements is used for more often than this is stored.
+const MANY_TIMES: f64 = 8.0;
+
+/// How often elements of each tensor are read.
+fn count_evaluations(program: &Program, definitions: &[Definition], estimate: &[f64]) -> HashMap<TensorId, f64> {
+    let mut times = HashMap::new();
+    for definition in definitions {
+        let points: f64 = extents(definition, estimate).iter().product();
+        for id in program.exprs.postorder(definition.body) {
+            if let Expr::Access(tensor, _) = &program.exprs[id] {
+                *times.entry(*tensor).or_default() += points;
+            }
+        }
+    }
+    times
 }
 
 fn count_reads(program: &Program, definitions: &[Definition]) -> HashMap<TensorId, usize> {

@@ -18,6 +18,8 @@ const MAX_HALO: i64 = 4;
 /// The numbers of parts of a reduction that are tried.
 const PARTS: [i64; 2] = [16, 8];
 
+/// Lanes of fewer values than this are not divided into slabs.
+const WIDE: f64 = 512.0;
 /// A reduction of so many terms is split, for its operands to stay in the cache, unless it has many elements.
 const LONG: f64 = 4096.0;
 /// What the parts of an element cost, in terms.
@@ -147,9 +149,17 @@ impl Grouping<'_> {
 
     /// The elements of all that is read and does not depend on an index.
     fn shared(&self, definition: &Definition, index: usize) -> f64 {
+        // The range of a reduction index may move with it.
+        let moves = |position: usize| {
+            let range = &definition.indices[position].range;
+            range.low.iter().chain(&range.high).any(|bound| bound.uses_index(index))
+        };
+        let mut moving: Vec<usize> = (definition.rank..definition.indices.len()).filter(|&p| moves(p)).collect();
+        moving.push(index);
+        let depends = |s: &Affine| moving.iter().any(|&m| s.uses_index(m));
         let accesses = self.program.exprs.postorder(definition.body).into_iter();
         let shared = accesses.filter_map(|id| match &self.program.exprs[id] {
-            Expr::Access(tensor, subscripts) if !subscripts.iter().any(|s| s.uses_index(index)) => Some(*tensor),
+            Expr::Access(tensor, subscripts) if !subscripts.iter().any(depends) => Some(*tensor),
             _ => None,
         });
         let size = |affine: &Affine| super::value(affine, &[], self.estimate).max(0.0);
@@ -182,7 +192,8 @@ impl Grouping<'_> {
             if !related && (reduced || !same) || !same && !self.covers(choice, &low, &high) {
                 continue;
             }
-            if !self.fits(draft, choice, position, slab) {
+            let lanes = rank > 1 && super::arrange::lanes(self.program, definition, self.estimate) == Some(slab);
+            if lanes && self.sizes[position][slab] < WIDE || !self.fits(draft, choice, position, slab) {
                 continue;
             }
             let mut next = choice.clone();
