@@ -36,6 +36,7 @@ fn visit_leaves(steps: &[Step], visit: &mut dyn FnMut(&Leaf)) {
         match step {
             Step::Tile(tile) => visit_leaves(&tile.steps, visit),
             Step::Leaf(leaf) => visit(leaf),
+            Step::Together(leaves) => leaves.iter().for_each(&mut *visit),
         }
     }
 }

@@ -210,17 +210,21 @@ impl Sizes<'_> {
     ) -> Result<Vec<Part<T>>, Diagnostic> {
         let mut parts = Vec::with_capacity(steps.len());
         for step in steps {
-            parts.push(match step {
+            let leaves = match step {
                 Step::Tile(tile) => {
                     let range = translator.range(tile.variable, &tile.range)?;
                     sample[tile.variable] = range.at(sample).0;
                     let steps = self.parts(&tile.steps, sample, translator)?;
-                    Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps }
+                    parts.push(Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps });
+                    continue;
                 }
-                Step::Leaf(leaf) => {
-                    Part::Leaf(Box::new(plan(self.nest, leaf, self.extents, sample.clone(), translator)?))
-                }
-            });
+                Step::Leaf(leaf) => std::slice::from_ref(leaf),
+                Step::Together(leaves) => leaves.as_slice(),
+            };
+            for leaf in leaves {
+                let plan = plan(self.nest, leaf, self.extents, sample.clone(), translator)?;
+                parts.push(Part::Leaf(Box::new(plan)));
+            }
         }
         Ok(parts)
     }

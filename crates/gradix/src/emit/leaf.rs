@@ -200,7 +200,7 @@ impl Writer<'_> {
     }
 
     /// How many lanes there are from `v` to `end`, at most a vector's.
-    fn lanes_left(&mut self, v: &str, end: &str) -> String {
+    pub fn lanes_left(&mut self, v: &str, end: &str) -> String {
         let n = self.names.fresh("n");
         self.lines.line(format!("const int64_t {n} = gx_smaller(GX_W, {end} - {v} + 1);"));
         n

@@ -4,6 +4,7 @@ pub mod elementary;
 mod leaf;
 mod panel;
 mod text;
+mod together;
 mod transpose;
 mod value;
 
@@ -176,6 +177,7 @@ fn kernel(
 fn write_step(writer: &mut Writer, step: &Step) {
     match step {
         Step::Leaf(leaf) => writer.leaf(leaf),
+        Step::Together(leaves) => together::write(writer, leaves),
         Step::Tile(tile) => {
             let (low, high) = (writer.names.low(&tile.range), writer.names.high(&tile.range));
             let v = writer.names.variables[tile.variable].clone();

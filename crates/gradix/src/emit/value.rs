@@ -132,7 +132,7 @@ impl<'a> Values<'a> {
     }
 
     /// The variables get the names that they have in this instance.
-    fn select_instance(&mut self, (row, vector): Instance) {
+    pub fn select_instance(&mut self, (row, vector): Instance) {
         if let Some((variable, names)) = &self.instances.rows {
             self.names.variables[*variable] = names[row].clone();
         }

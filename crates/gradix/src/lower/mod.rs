@@ -2,6 +2,7 @@
 
 mod classes;
 mod describe;
+mod fuse;
 mod leaves;
 mod pieces;
 mod shape;
@@ -198,6 +199,7 @@ impl Lowering<'_> {
                 None => inside.extend(self.member(definition, member, &mut making, None)),
             }
         }
+        let inside = fuse::fuse(&mut self.nest.frame.exprs, inside);
         making.kernel.steps = before;
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);

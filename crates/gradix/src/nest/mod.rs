@@ -3,7 +3,7 @@
 //! ```text
 //! nest   ::= buffer… kernel…                       kernels run one after the other
 //! kernel ::= work(first, last, item) step…         items of work are independent: threads share them
-//! step   ::= tile | leaf
+//! step   ::= tile | leaf | together leaf…
 //! tile   ::= for v = low to high by size: step…
 //! leaf   ::= for … : target[…] (⊕)= body           one definition over a box of points
 //! ```
@@ -89,6 +89,9 @@ pub enum Step {
     Tile(Tile),
     /// A definition over a box.
     Leaf(Leaf),
+    /// Several with the same loops: they may run one after the other, or point by point in this order. Lanes run over the
+    /// innermost loop, reductions have the same outputs, and what one reads of an earlier one is at the same point.
+    Together(Vec<Leaf>),
 }
 
 /// `for v = max(low) to min(high) by size`
@@ -215,14 +218,17 @@ impl Nest {
         for step in steps {
             match step {
                 Step::Tile(tile) => self.touch(&tile.steps, found),
-                Step::Leaf(leaf) => {
-                    found.insert(leaf.target);
-                    for id in self.frame.exprs.postorder(leaf.body) {
-                        if let Expr::Access(buffer, _) = &self.frame.exprs[id] {
-                            found.insert(*buffer);
-                        }
-                    }
-                }
+                Step::Leaf(leaf) => self.touch_leaf(leaf, found),
+                Step::Together(leaves) => leaves.iter().for_each(|leaf| self.touch_leaf(leaf, found)),
+            }
+        }
+    }
+
+    fn touch_leaf(&self, leaf: &Leaf, found: &mut HashSet<TensorId>) {
+        found.insert(leaf.target);
+        for id in self.frame.exprs.postorder(leaf.body) {
+            if let Expr::Access(buffer, _) = &self.frame.exprs[id] {
+                found.insert(*buffer);
             }
         }
     }

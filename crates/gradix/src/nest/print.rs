@@ -42,6 +42,10 @@ fn print_step(nest: &Nest, kernel: &Kernel, step: &Step, depth: usize, text: &mu
             steps.iter().for_each(|step| print_step(nest, kernel, step, depth + 1, text));
         }
         Step::Leaf(leaf) => print_leaf(nest, kernel, leaf, depth, text),
+        Step::Together(leaves) => {
+            let _ = writeln!(text, "{}together:", "  ".repeat(depth));
+            leaves.iter().for_each(|leaf| print_leaf(nest, kernel, leaf, depth + 1, text));
+        }
     }
 }
 

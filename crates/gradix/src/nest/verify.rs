@@ -80,6 +80,13 @@ impl Visit<'_> {
                     bound[tile.variable] = false;
                 }
                 Step::Leaf(leaf) => self.leaf(leaf, bound, context)?,
+                Step::Together(leaves) => {
+                    let same = |leaf: &Leaf| leaf.loops.iter().map(|l| l.variable).collect::<Vec<_>>();
+                    if leaves.windows(2).any(|pair| same(&pair[0]) != same(&pair[1])) {
+                        return Err(self.wrong("leaves together that have different loops"));
+                    }
+                    leaves.iter().try_for_each(|leaf| self.leaf(leaf, bound, context))?;
+                }
             }
         }
         Ok(())

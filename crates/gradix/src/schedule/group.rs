@@ -264,7 +264,8 @@ impl Grouping<'_> {
             !self.program.outputs.contains(&self.tensor(*p)) && readers.iter().all(|r| draft.members.contains(r))
         };
         for choice in &draft.choices {
-            let halos = self.halos(&draft, choice);
+            let mut halos = self.halos(&draft, choice);
+            self.level(&draft, choice, &inside, &mut halos);
             let is_output = |m: usize| choice.slabs[m] < self.program.definitions[draft.members[m]].rank;
             let sound =
                 (0..draft.members.len()).all(|m| halos[m] == (0, 0) || inside(&draft.members[m]) && is_output(m));
@@ -299,6 +300,24 @@ impl Grouping<'_> {
             }
         }
         halos
+    }
+
+    /// Pointwise members that could go as far beyond the slab as others do: with the same loops, they run together.
+    fn level(&self, draft: &Draft, choice: &Choice, inside: &dyn Fn(&usize) -> bool, halos: &mut [(i64, i64)]) {
+        let before = halos.iter().map(|h| h.0).max().unwrap_or(0);
+        let after = halos.iter().map(|h| h.1).max().unwrap_or(0);
+        for m in 0..draft.members.len() {
+            let position = draft.members[m];
+            let definition = &self.program.definitions[position];
+            let fits = self.reads[position].iter().all(|(producer, subscripts)| {
+                let Some(member) = draft.members.iter().position(|p| p == producer) else { return true };
+                let by = distance(&subscripts[choice.slabs[member]], choice.slabs[m]);
+                by == Some(0) && halos[member] == (before, after)
+            });
+            if definition.reduction.is_none() && inside(&position) && fits {
+                halos[m] = (before, after);
+            }
+        }
     }
 
     /// Chooses the height of a slab: what is local stays in the second cache.
