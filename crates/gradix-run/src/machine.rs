@@ -108,7 +108,7 @@ impl Machine {
             Dtype::F32 => Real::F32,
         };
         let text = gradix::emit::c(&machine.nest, real);
-        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), settings)?;
+        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), machine.nest.plain, settings)?;
         machine.code = Code::Native(kernels);
         Ok((machine, notes))
     }

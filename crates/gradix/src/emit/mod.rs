@@ -3,6 +3,7 @@
 pub mod elementary;
 mod leaf;
 mod panel;
+mod prune;
 mod text;
 mod value;
 
@@ -29,26 +30,27 @@ pub fn c(nest: &Nest, real: Real) -> String {
     let single = real == Real::F32;
     let kernels: Vec<String> =
         (0..nest.kernels.len()).map(|number| kernel(nest, number, single, &mut functions, &mut shared)).collect();
-    let mut text = header(nest, real);
-    text.push_str(&elementary::source(&functions));
-    text.push_str(HELPERS);
-    text.push_str(&shared.text());
-    kernels.iter().for_each(|kernel| text.push_str(kernel));
-    text
+    let kernels = shared.text() + &kernels.concat();
+    let library = elementary::source(&functions) + HELPERS;
+    header(nest, real) + &prune::prune(&library, &kernels) + &kernels
 }
 
 const HELPERS: &str = "
-#include <stddef.h>
-#include <string.h>
 #define GX_NOINLINE __attribute__((noinline))
+
 /* Elements in 64 bytes. */
 #define GX_PAD (64 / (int64_t)sizeof(gx_t))
+
 static inline int64_t gx_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static inline int64_t gx_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Rounds down; c is positive. */
 static inline int64_t gx_floor_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }
+
 /* The first n lanes. */
 static inline gx_i gx_below(int64_t n) { return (gx_i)(gx_iota() < gx_all((gx_t)n)); }
+
 /* All lanes true or false. */
 static inline gx_i gx_truth(int c) { return (gx_i){0} - (c != 0); }
 ";

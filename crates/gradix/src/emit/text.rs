@@ -259,10 +259,10 @@ pub fn literal(number: Number, single: bool) -> String {
     let value = if single { f64::from(number.value() as f32) } else { number.value() };
     let suffix = if single { "f" } else { "" };
     if value.is_nan() {
-        return "(gx_t)NAN".into();
+        return "GX_NAN".into();
     }
     if value.is_infinite() {
-        return if value > 0.0 { "(gx_t)INFINITY".into() } else { "-(gx_t)INFINITY".into() };
+        return if value > 0.0 { "GX_INF".into() } else { "-GX_INF".into() };
     }
     let magnitude = if single { format!("{:?}", value as f32) } else { format!("{value:?}") };
     if value.is_sign_negative() { format!("({magnitude}{suffix})") } else { format!("{magnitude}{suffix}") }

@@ -10,9 +10,11 @@ pub use describe::explain_schedule;
 
 use crate::diagnostic::Diagnostic;
 use crate::economise::economise;
+use crate::nest::verify::{holds, verify};
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, ParamId, ParamKind, Program, Range, Tensor, TensorId, TensorKind,
+    Affine, Atom, BinaryOp, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Range, Tensor, TensorId,
+    TensorKind,
 };
 use crate::schedule::{self, Group, Member, Schedule};
 use crate::settle;
@@ -29,26 +31,43 @@ use gradix_int::Int;
 /// assert!(gradix::nest::print(&nest).contains("sum k in 0..=K - 1 lanes"));
 /// ```
 pub fn lower(program: &Program, estimate: &[Int]) -> Result<Nest, Diagnostic> {
-    let Prepared { program, schedule, estimate } = prepare(program, estimate)?;
-    Ok(nest_of(&program, &schedule, &estimate))
+    Ok(prepare(program, estimate)?.nest)
 }
 
-/// A program as it is scheduled: with fewer operations, a name for every definition, and decisions.
+/// A program as it is scheduled: with fewer operations, a name for every definition, decisions, and the loops.
 struct Prepared {
     program: Program,
     schedule: Schedule,
-    estimate: Vec<f64>,
+    nest: Nest,
 }
 
 fn prepare(program: &Program, estimate: &[Int]) -> Result<Prepared, Diagnostic> {
     let assumed = estimates(program, estimate);
-    let mut program = economise(program, &assumed)?;
+    if is_small(program, &assumed)
+        && let Some(prepared) = plain(program, estimate)?
+    {
+        return Ok(prepared);
+    }
+    arranged(economise(program, &assumed)?, estimate, false)
+}
+
+/// Plain loops, if it can be shown that they stay inside their buffers.
+fn plain(program: &Program, estimate: &[Int]) -> Result<Option<Prepared>, Diagnostic> {
+    let prepared = arranged(program.clone(), estimate, true)?;
+    let frame = &prepared.nest.frame;
+    let sizes: Vec<Int> = estimates(frame, estimate).iter().map(|size| Int::from(*size as i64)).collect();
+    let inside = verify(&prepared.nest).is_ok_and(|checks| checks.iter().all(|check| holds(check, &sizes)));
+    Ok(inside.then_some(prepared))
+}
+
+fn arranged(mut program: Program, estimate: &[Int], plain: bool) -> Result<Prepared, Diagnostic> {
     settle::drop_unread(&mut program);
     settle::name_all(&mut program)?;
     let estimate = estimates(&program, estimate);
     schedule::arrange(&mut program, &estimate);
     let schedule = schedule::schedule(&program, &estimate);
-    Ok(Prepared { program, schedule, estimate })
+    let nest = nest_of(&program, &schedule, &estimate, plain);
+    Ok(Prepared { program, schedule, nest })
 }
 
 /// The sizes as numbers. Those that are not given are assumed: free ones large enough for every argument to have
@@ -108,8 +127,25 @@ fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
     values
 }
 
+/// A program whose additions take less time than this many is written as it stands, in plain loops: it runs for some
+/// microseconds either way, and to compile anything better takes longer than thousands of runs.
+const LITTLE: f64 = 131_072.0;
+
+fn is_small(program: &Program, estimate: &[f64]) -> bool {
+    let exprs = &program.exprs;
+    let weight = |id: ExprId| match exprs[id] {
+        Expr::Unary(..) | Expr::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot, ..) => 8.0,
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Binary(..) | Expr::Select(..) => 1.0,
+    };
+    let work = program.definitions.iter().map(|definition| {
+        let points: f64 = schedule::extents(definition, estimate).iter().product();
+        points * exprs.postorder(definition.body).into_iter().map(weight).sum::<f64>()
+    });
+    work.sum::<f64>() < LITTLE
+}
+
 /// The loops for a schedule.
-pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64]) -> Nest {
+fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], plain: bool) -> Nest {
     let mut frame = program.clone();
     frame.definitions.clear();
     let kinds = (0..program.tensors.len() as u32).map(TensorId).map(|id| match program[id].kind {
@@ -118,7 +154,7 @@ pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64]) -> Nest
         TensorKind::Defined | TensorKind::Nested => BufferKind::Temporary,
     });
     let kinds = kinds.collect();
-    let nest = Nest { frame, kinds, kernels: Vec::new() };
+    let nest = Nest { frame, kinds, kernels: Vec::new(), plain };
     let context = program.size_context();
     let mut lowering = Lowering { program, estimate, nest, context, slabs: Default::default(), width: 1.0 };
     schedule.groups.iter().for_each(|group| lowering.group(group));
@@ -247,7 +283,7 @@ impl Lowering<'_> {
         let subscripts = std::iter::once(Affine::index(ITEM)).chain(outputs.iter().map(|l| Affine::index(l.variable)));
         let op = definition.reduction.expect("what has parts is a reduction");
         let body = self.nest.frame.exprs.constant(op.neutral());
-        let lanes = outputs.len().checked_sub(1);
+        let lanes = outputs.len().checked_sub(1).filter(|_| !self.nest.plain);
         let shape = Shape { lanes, vectors: 1, ..Shape::default() };
         let rank = outputs.len();
         Leaf {
