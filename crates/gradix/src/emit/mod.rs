@@ -12,7 +12,7 @@ use crate::program::TensorId;
 use leaf::Writer;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use text::{Lines, Names, Shared};
+use text::{Common, Lines, Names, Shared};
 
 /// The type of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,8 +28,10 @@ pub enum Real {
 pub fn c(nest: &Nest, real: Real) -> String {
     let (mut functions, mut shared) = (BTreeSet::new(), Shared::default());
     let single = real == Real::F32;
+    let common = Common::new(nest);
+    let numbers = 0..nest.kernels.len();
     let kernels: Vec<String> =
-        (0..nest.kernels.len()).map(|number| kernel(nest, number, single, &mut functions, &mut shared)).collect();
+        numbers.map(|number| kernel(nest, number, &common, single, &mut functions, &mut shared)).collect();
     let kernels = shared.text() + &kernels.concat();
     let library = elementary::source(&functions) + HELPERS;
     header(nest, real) + &prune::prune(&library, &kernels) + &kernels
@@ -100,12 +102,13 @@ fn header(nest: &Nest, real: Real) -> String {
 fn kernel(
     nest: &Nest,
     number: usize,
+    common: &Common,
     single: bool,
     functions: &mut BTreeSet<&'static str>,
     shared: &mut Shared,
 ) -> String {
     let kernel = &nest.kernels[number];
-    let names = Names::new(nest, kernel);
+    let names = Names::new(common, kernel);
     let mut writer = Writer { nest, names, lines: Lines::at(2), functions, shared, single };
     kernel.steps.iter().for_each(|step| write_step(&mut writer, step));
     let body = std::mem::take(&mut writer.lines.text);

@@ -130,6 +130,8 @@ fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
 /// A program whose additions take less time than this many is written as it stands, in plain loops: it runs for some
 /// microseconds either way, and to compile anything better takes longer than thousands of runs.
 const LITTLE: f64 = 131_072.0;
+/// The same for each definition, where there are many.
+const LITTLE_EACH: f64 = 2048.0;
 
 fn is_small(program: &Program, estimate: &[f64]) -> bool {
     let exprs = &program.exprs;
@@ -141,7 +143,7 @@ fn is_small(program: &Program, estimate: &[f64]) -> bool {
         let points: f64 = schedule::extents(definition, estimate).iter().product();
         points * exprs.postorder(definition.body).into_iter().map(weight).sum::<f64>()
     });
-    work.sum::<f64>() < LITTLE
+    work.sum::<f64>() < LITTLE.max(LITTLE_EACH * program.definitions.len() as f64)
 }
 
 /// The loops for a schedule.
@@ -156,7 +158,8 @@ fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], plain: bool
     let kinds = kinds.collect();
     let nest = Nest { frame, kinds, kernels: Vec::new(), plain };
     let context = program.size_context();
-    let mut lowering = Lowering { program, estimate, nest, context, slabs: Default::default(), width: 1.0 };
+    let docs = crate::print::definitions(program);
+    let mut lowering = Lowering { program, estimate, nest, context, slabs: Default::default(), width: 1.0, docs };
     schedule.groups.iter().for_each(|group| lowering.group(group));
     lowering.nest
 }
@@ -170,6 +173,8 @@ struct Lowering<'a> {
     slabs: leaves::Slabs,
     /// The height of the slab at hand.
     width: f64,
+    /// The definitions as text.
+    docs: Vec<String>,
 }
 
 /// A kernel that is being made.
@@ -194,7 +199,7 @@ impl Lowering<'_> {
         let doc = group
             .members
             .iter()
-            .map(|m| crate::print::definition(self.program, &self.program.definitions[m.definition]));
+            .map(|m| self.docs[m.definition].clone());
         let name = format!("kernel_{number}");
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name, doc: doc.collect(), variables, work: work.clone(), steps: Vec::new() };
