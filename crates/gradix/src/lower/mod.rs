@@ -132,6 +132,8 @@ fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
 const LITTLE: f64 = 131_072.0;
 /// The same for each definition, where there are many.
 const LITTLE_EACH: f64 = 2048.0;
+/// Vectors pay in loops that are longer than this, however few there are.
+const SHORT: f64 = 64.0;
 
 fn is_small(program: &Program, estimate: &[f64]) -> bool {
     let exprs = &program.exprs;
@@ -139,8 +141,12 @@ fn is_small(program: &Program, estimate: &[f64]) -> bool {
         Expr::Unary(..) | Expr::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot, ..) => 8.0,
         Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Binary(..) | Expr::Select(..) => 1.0,
     };
-    let work = program.definitions.iter().map(|definition| {
-        let points: f64 = schedule::extents(definition, estimate).iter().product();
+    let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();
+    if extents.iter().flatten().any(|extent| *extent > SHORT) {
+        return false;
+    }
+    let work = program.definitions.iter().zip(&extents).map(|(definition, extents)| {
+        let points: f64 = extents.iter().product();
         points * exprs.postorder(definition.body).into_iter().map(weight).sum::<f64>()
     });
     work.sum::<f64>() < LITTLE.max(LITTLE_EACH * program.definitions.len() as f64)
@@ -196,10 +202,7 @@ impl Lowering<'_> {
             None => Work::single(),
             Some(range) => work(range, group),
         };
-        let doc = group
-            .members
-            .iter()
-            .map(|m| self.docs[m.definition].clone());
+        let doc = group.members.iter().map(|m| self.docs[m.definition].clone());
         let name = format!("kernel_{number}");
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name, doc: doc.collect(), variables, work: work.clone(), steps: Vec::new() };
