@@ -127,7 +127,7 @@ fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
     values
 }
 
-/// A program whose additions take less time than this many is written as it stands, in plain loops: it runs for some
+/// A program that takes less time than this many additions is written as it stands, in plain loops: it runs for some
 /// microseconds either way, and to compile anything better takes longer than thousands of runs.
 const LITTLE: f64 = 131_072.0;
 /// The same for each definition, where there are many.
