@@ -103,7 +103,7 @@ impl Machine {
     ) -> Result<(Machine, Vec<Note>), Note> {
         let mut machine = Self::vm(program, nest, dtype)?;
         let text = gradix::emit::c(&machine.nest, dtype.real());
-        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), settings)?;
+        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), machine.nest.plain, settings)?;
         machine.code = Code::Native(kernels);
         Ok((machine, notes))
     }

@@ -48,11 +48,15 @@ pub fn constraint(program: &Program, names: &[&str], constraint: &Constraint) ->
     crate::syntax::print_expr(&constraint_ast(program, &names, constraint, false))
 }
 
-/// A definition as text, on one line.
-pub fn definition(program: &Program, definition: &Definition) -> String {
-    let Ok(defined) = define(program, definition, false, &Names::of(program)) else { return "…".into() };
-    let statements = vec![statement(StatementKind::Definition(defined))];
-    crate::syntax::print(&Ast { statements, trailing_comments: Vec::new() }).trim().to_string()
+/// The definitions of a program as text, each on one line.
+pub fn definitions(program: &Program) -> Vec<String> {
+    let names = Names::of(program);
+    let text = |definition: &Definition| {
+        let Ok(defined) = define(program, definition, false, &names) else { return "…".into() };
+        let statements = vec![statement(StatementKind::Definition(defined))];
+        crate::syntax::print(&Ast { statements, trailing_comments: Vec::new() }).trim().to_string()
+    };
+    program.definitions.iter().map(text).collect()
 }
 
 /// An expression as text; tensors of every kind stand under their names.

@@ -3,6 +3,7 @@
 //! A system has a column for every atom; `⌊e / c⌋` is a column `q` of its own with `0 <= e - c*q <= c - 1`.
 
 use crate::diagnostic::Diagnostic;
+use crate::program::hash::QuickMap;
 use crate::program::{Affine, Atom, Constraint, Range, Relation, distinct};
 use gradix_int::{Int, Polyhedron, Row, Sample};
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ pub const MAX_ROWS: usize = 2_000;
 /// Constraints as rows over numbered atoms.
 #[derive(Clone, Default)]
 struct System {
-    columns: HashMap<Atom, usize>,
+    columns: QuickMap<Atom, usize>,
     atoms: Vec<Atom>,
     rows: Vec<Constraint>,
 }

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The key says what the library was made from, its name what it must contain. So one look at a file tells whether it
-//! is whole, and there is nothing beside it that could disagree. A library is written under another name, brought to the
-//! disk and then renamed: others see all of it or nothing. Two processes that make the same one at the same time both
-//! succeed. The time of modification is the time of the last use; when the whole grows past a limit, what was not used
+//! is whole, and there is nothing beside it that could disagree. A library is written under another name and then renamed:
+//! others see all of it or nothing. (What a crash of the machine leaves half written is found out by its name.) Two
+//! processes that make the same one at the same time both succeed. The time of modification is the time of the last use; when the whole grows past a limit, what was not used
 //! for the longest time goes.
 
 use std::fs::{self, File};
@@ -76,10 +76,7 @@ impl Cache {
         let entry = self.entry(key);
         create_private(&entry, true)?;
         let (path, temporary) = (entry.join(name(library)), entry.join(unique(TEMPORARY)));
-        let written = File::create_new(&temporary).and_then(|mut file| {
-            file.write_all(library)?;
-            file.sync_all()
-        });
+        let written = File::create_new(&temporary).and_then(|mut file| file.write_all(library));
         let renamed = written.and_then(|()| fs::rename(&temporary, &path));
         if renamed.is_err() {
             let _ = fs::remove_file(&temporary);

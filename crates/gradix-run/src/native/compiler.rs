@@ -20,9 +20,8 @@ pub struct Compiler {
 
 /// Values are those of IEEE arithmetic: no reordering, no assumption that there is no NaN. `errno` and the exception
 /// flags are nobody's business, which lets functions and selects be vectorised; `a*b + c` may be one operation.
-const FLAGS: [&str; 8] = [
+const FLAGS: [&str; 7] = [
     "-std=c11",
-    "-O2",
     if cfg!(target_arch = "aarch64") { "-mcpu=native" } else { "-march=native" },
     "-ffp-contract=fast",
     "-fno-math-errno",
@@ -30,6 +29,11 @@ const FLAGS: [&str; 8] = [
     "-fPIC",
     "-shared",
 ];
+
+/// How much is optimised: all that pays in kernels that run for long, or what takes little time.
+fn effort(plain: bool) -> &'static str {
+    if plain { "-O1" } else { "-O2" }
+}
 
 /// The longest that a compiler may take.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -66,24 +70,24 @@ impl Compiler {
 
     /// Text that changes whenever the compiler or its options do. Nothing is run for it: the size and date of the
     /// file stand for its version.
-    pub fn identity(&self) -> String {
+    pub fn identity(&self, plain: bool) -> String {
         let file = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let (size, date) = fs::metadata(&file).map_or((0, 0), |metadata| {
             let date = metadata.modified().ok().and_then(|date| date.duration_since(UNIX_EPOCH).ok());
             (metadata.len(), date.map_or(0, |date| date.as_nanos()))
         });
-        format!("{} {size} {date} {:?} {FLAGS:?}", file.display(), self.arguments)
+        format!("{} {size} {date} {:?} {} {FLAGS:?}", file.display(), self.arguments, effort(plain))
     }
 
     /// Makes a shared library from C text. Whatever is written is in `folder`.
-    pub fn compile(&self, text: &str, folder: &Path) -> Result<PathBuf, Failure> {
+    pub fn compile(&self, text: &str, plain: bool, folder: &Path) -> Result<PathBuf, Failure> {
         let (source, messages) = (folder.join("kernel.c"), folder.join("messages"));
         let library = folder.join(format!("kernel{}", env::consts::DLL_SUFFIX));
         fs::write(&source, text).map_err(Failure::Folder)?;
         // Messages go to a file: nobody has to read while the compiler writes.
         let stderr = File::create(&messages).map_err(Failure::Folder)?;
         let mut command = Command::new(&self.path);
-        command.args(&self.arguments).args(FLAGS).arg("-o").arg(&library).arg(&source).arg("-lm");
+        command.args(&self.arguments).arg(effort(plain)).args(FLAGS).arg("-o").arg(&library).arg(&source).arg("-lm");
         command.env("TMPDIR", folder).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         let cannot_run = |error: io::Error| self.fails(&error.to_string());

@@ -3,6 +3,7 @@
 pub mod elementary;
 mod leaf;
 mod panel;
+mod prune;
 mod text;
 mod together;
 mod transpose;
@@ -13,7 +14,7 @@ use crate::program::TensorId;
 use leaf::Writer;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use text::{Lines, Names, Shared};
+use text::{Common, Lines, Names, Shared};
 
 /// The type of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,28 +30,31 @@ pub enum Real {
 pub fn c(nest: &Nest, real: Real) -> String {
     let (mut functions, mut shared) = (BTreeSet::new(), Shared::default());
     let single = real == Real::F32;
+    let common = Common::new(nest);
+    let numbers = 0..nest.kernels.len();
     let kernels: Vec<String> =
-        (0..nest.kernels.len()).map(|number| kernel(nest, number, single, &mut functions, &mut shared)).collect();
-    let mut text = header(nest, real);
-    text.push_str(&elementary::source(&functions));
-    text.push_str(HELPERS);
-    text.push_str(&shared.text());
-    kernels.iter().for_each(|kernel| text.push_str(kernel));
-    text
+        numbers.map(|number| kernel(nest, number, &common, single, &mut functions, &mut shared)).collect();
+    let kernels = shared.text() + &kernels.concat();
+    let library = elementary::source(&functions) + HELPERS;
+    header(nest, real) + &prune::prune(&library, &kernels) + &kernels
 }
 
 const HELPERS: &str = "
-#include <stddef.h>
-#include <string.h>
 #define GX_NOINLINE __attribute__((noinline))
+
 /* Elements in 64 bytes. */
 #define GX_PAD (64 / (int64_t)sizeof(gx_t))
+
 static inline int64_t gx_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static inline int64_t gx_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Rounds down; c is positive. */
 static inline int64_t gx_floor_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }
+
 /* The first n lanes. */
 static inline gx_i gx_below(int64_t n) { return (gx_i)(gx_iota() < gx_all((gx_t)n)); }
+
 /* All lanes true or false. */
 static inline gx_i gx_truth(int c) { return (gx_i){0} - (c != 0); }
 ";
@@ -100,12 +104,13 @@ fn header(nest: &Nest, real: Real) -> String {
 fn kernel(
     nest: &Nest,
     number: usize,
+    common: &Common,
     single: bool,
     functions: &mut BTreeSet<&'static str>,
     shared: &mut Shared,
 ) -> String {
     let kernel = &nest.kernels[number];
-    let names = Names::new(nest, kernel);
+    let names = Names::new(common, kernel);
     let mut writer = Writer { nest, names, lines: Lines::at(2), functions, shared, single };
     kernel.steps.iter().for_each(|step| write_step(&mut writer, step));
     let body = std::mem::take(&mut writer.lines.text);

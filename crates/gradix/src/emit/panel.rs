@@ -482,7 +482,7 @@ impl Contraction<'_> {
         w.lines.open(format!("if ({u} >= {rows})"));
         for number in 0..self.panels.by_row.len() {
             let place = format!("{panel} + {} + {u}*{TERMS}", number * count * TERMS);
-            w.lines.line(format!("memset({place}, 0, (size_t){terms}*sizeof(gx_t));"));
+            w.lines.line(format!("__builtin_memset({place}, 0, (uint64_t){terms}*sizeof(gx_t));"));
         }
         w.lines.line("continue;");
         w.lines.close();

@@ -4,8 +4,9 @@ use crate::nest::{Kernel, Nest};
 use crate::program::expr::Number;
 use crate::program::{Affine, Atom, Constraint, ParamId, Range, Relation, TensorId, names};
 use gradix_int::Int;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
+use std::rc::Rc;
 
 /// Indented lines.
 pub struct Lines {
@@ -44,37 +45,58 @@ impl Lines {
 /// Functions that several kernels call, each once.
 #[derive(Default)]
 pub struct Shared {
-    functions: Vec<(String, String)>,
+    functions: Vec<String>,
+    /// The name of each, by its text without one.
+    known: HashMap<String, String>,
 }
 
 impl Shared {
     /// Adds a function under its name.
     pub fn add(&mut self, name: String, text: String) {
-        if self.functions.iter().all(|(known, _)| *known != name) {
-            self.functions.push((name, text));
+        if !self.known.contains_key(&text) {
+            self.functions.push(text.clone());
+            self.known.insert(text, name);
         }
     }
 
     /// The name of a function whose text is made from its name; equal ones are one.
     pub fn function(&mut self, stem: &str, text: impl Fn(&str) -> String) -> String {
-        if let Some((name, _)) = self.functions.iter().find(|(name, known)| *known == text(name)) {
-            return name.clone();
-        }
-        let name = format!("{stem}_{}", self.functions.len());
-        self.functions.push((name.clone(), text(&name)));
-        name
+        let functions = &mut self.functions;
+        let name = self.known.entry(text("")).or_insert_with(|| {
+            let name = format!("{stem}_{}", functions.len());
+            functions.push(text(&name));
+            name
+        });
+        name.clone()
     }
 
     /// All of them.
     pub fn text(&self) -> String {
-        self.functions.iter().map(|(_, text)| format!("\n{text}")).collect()
+        self.functions.iter().map(|text| format!("\n{text}")).collect()
+    }
+}
+
+/// C names of sizes and buffers, the same in all kernels.
+pub struct Common {
+    params: Rc<[String]>,
+    buffers: Rc<[String]>,
+    taken: HashSet<String>,
+}
+
+impl Common {
+    pub fn new(nest: &Nest) -> Self {
+        let mut taken: HashSet<String> = RESERVED.split_whitespace().map(String::from).collect();
+        let mut name = |text: &str| names::fresh(&ascii(text), &mut taken);
+        let params = nest.frame.params.iter().map(|p| name(&p.name)).collect();
+        let buffers = nest.frame.tensors.iter().map(|t| name(&t.name)).collect();
+        Common { params, buffers, taken }
     }
 }
 
 /// C names of what a kernel speaks of; what is used is noted.
 pub struct Names {
-    pub params: Vec<String>,
-    pub buffers: Vec<String>,
+    pub params: Rc<[String]>,
+    pub buffers: Rc<[String]>,
     pub variables: Vec<String>,
     pub used_params: BTreeSet<usize>,
     pub used_buffers: BTreeSet<usize>,
@@ -89,13 +111,16 @@ const RESERVED: &str = "auto break case char const continue default do double el
     unix linux";
 
 impl Names {
-    pub fn new(nest: &Nest, kernel: &Kernel) -> Self {
-        let mut taken: HashSet<String> = RESERVED.split_whitespace().map(String::from).collect();
-        let mut name = |text: &str| names::fresh(&ascii(text), &mut taken);
-        let params = nest.frame.params.iter().map(|p| name(&p.name)).collect();
-        let buffers = nest.frame.tensors.iter().map(|t| name(&t.name)).collect();
+    pub fn new(common: &Common, kernel: &Kernel) -> Self {
+        let mut own: HashSet<String> = HashSet::new();
+        let name = |text: &String| {
+            let free = names::fresh_where(&ascii(text), |name| common.taken.contains(name) || own.contains(name));
+            own.insert(free.clone());
+            free
+        };
         let variables = ["first", "last", "item"].map(String::from).into_iter();
-        let variables = variables.chain(kernel.variables[3..].iter().map(|v| name(v))).collect();
+        let variables = variables.chain(kernel.variables[3..].iter().map(name)).collect();
+        let (params, buffers) = (common.params.clone(), common.buffers.clone());
         let (used_params, used_buffers) = (BTreeSet::new(), BTreeSet::new());
         Names { params, buffers, variables, used_params, used_buffers, next: 0 }
     }
@@ -259,10 +284,10 @@ pub fn literal(number: Number, single: bool) -> String {
     let value = if single { f64::from(number.value() as f32) } else { number.value() };
     let suffix = if single { "f" } else { "" };
     if value.is_nan() {
-        return "(gx_t)NAN".into();
+        return "GX_NAN".into();
     }
     if value.is_infinite() {
-        return if value > 0.0 { "(gx_t)INFINITY".into() } else { "-(gx_t)INFINITY".into() };
+        return if value > 0.0 { "GX_INF".into() } else { "-GX_INF".into() };
     }
     let magnitude = if single { format!("{:?}", value as f32) } else { format!("{value:?}") };
     if value.is_sign_negative() { format!("({magnitude}{suffix})") } else { format!("{magnitude}{suffix}") }

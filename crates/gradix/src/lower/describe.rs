@@ -9,18 +9,18 @@ use std::fmt::Write;
 
 /// The groups of definitions, where each is kept, and the predicted operations, bytes and buffers (8 bytes a number).
 pub fn explain_schedule(program: &Program, estimate: &[Int]) -> Result<String, Diagnostic> {
-    let Prepared { program, schedule, .. } = prepare(program, estimate)?;
-    let mut text = String::new();
+    let Prepared { program, schedule, .. } = prepare(program, estimate, crate::emit::Real::F64)?;
+    let (mut text, docs) = (String::new(), crate::print::definitions(&program));
     for (number, group) in schedule.groups.iter().enumerate() {
         if number > 0 {
             text.push('\n');
         }
-        describe_group(&program, group, number, &mut text);
+        describe_group(&program, &docs, group, number, &mut text);
     }
     Ok(text)
 }
 
-fn describe_group(program: &Program, group: &Group, number: usize, text: &mut String) {
+fn describe_group(program: &Program, docs: &[String], group: &Group, number: usize, text: &mut String) {
     let lead = group.members.iter().find_map(|m| m.slab.map(|p| &program.definitions[m.definition].indices[p]));
     let how = match (lead, group.parts) {
         (None, _) => "at once, in one item of work".to_string(),
@@ -35,14 +35,14 @@ fn describe_group(program: &Program, group: &Group, number: usize, text: &mut St
     };
     let _ = writeln!(text, "group {}: {how}", number + 1);
     for member in &group.members {
-        describe_member(program, group, member, text);
+        describe_member(program, &docs[member.definition], group, member, text);
     }
 }
 
-fn describe_member(program: &Program, group: &Group, member: &Member, text: &mut String) {
+fn describe_member(program: &Program, doc: &str, group: &Group, member: &Member, text: &mut String) {
     let definition = &program.definitions[member.definition];
     let tensor = &program[definition.tensor];
-    let _ = writeln!(text, "  {}", crate::print::definition(program, definition));
+    let _ = writeln!(text, "  {doc}");
     let _ = writeln!(text, "    operations: {}", operations(program, definition));
     let reduces = member.slab.is_some_and(|p| p >= definition.rank);
     let (extents, why) = match (member.local, group.parts) {

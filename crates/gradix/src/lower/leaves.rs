@@ -114,6 +114,9 @@ impl Lowering<'_> {
     }
 
     fn leaves(&mut self, placed: &Placed, making: &mut Making) -> Vec<Leaf> {
+        if self.nest.plain {
+            return vec![leaf(placed, pieces::whole(placed))];
+        }
         let mut leaves = Vec::new();
         for piece in pieces::split(self, placed, making) {
             leaves.push(leaf(placed, piece));

@@ -12,9 +12,11 @@ pub use describe::explain_schedule;
 use crate::diagnostic::Diagnostic;
 use crate::economise::economise;
 use crate::emit::Real;
+use crate::nest::verify::{holds, verify};
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, ParamId, ParamKind, Program, Range, Tensor, TensorId, TensorKind,
+    Affine, Atom, BinaryOp, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Range, Tensor, TensorId,
+    TensorKind,
 };
 use crate::schedule::{self, Group, Member, Schedule};
 use crate::settle;
@@ -36,26 +38,43 @@ pub fn lower(program: &Program, estimate: &[Int]) -> Result<Nest, Diagnostic> {
 
 /// The same for elements of a type, which decides how many of them a vector has.
 pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest, Diagnostic> {
-    let Prepared { program, schedule, estimate } = prepare(program, estimate)?;
-    Ok(nest_of(&program, &schedule, &estimate, real))
+    Ok(prepare(program, estimate, real)?.nest)
 }
 
-/// A program as it is scheduled: with fewer operations, a name for every definition, and decisions.
+/// A program as it is scheduled: with fewer operations, a name for every definition, decisions, and the loops.
 struct Prepared {
     program: Program,
     schedule: Schedule,
-    estimate: Vec<f64>,
+    nest: Nest,
 }
 
-fn prepare(program: &Program, estimate: &[Int]) -> Result<Prepared, Diagnostic> {
+fn prepare(program: &Program, estimate: &[Int], real: Real) -> Result<Prepared, Diagnostic> {
     let assumed = estimates(program, estimate);
-    let mut program = economise(program, &assumed)?;
+    if is_small(program, &assumed)
+        && let Some(prepared) = plain(program, estimate, real)?
+    {
+        return Ok(prepared);
+    }
+    arranged(economise(program, &assumed)?, estimate, real, false)
+}
+
+/// Plain loops, if it can be shown that they stay inside their buffers.
+fn plain(program: &Program, estimate: &[Int], real: Real) -> Result<Option<Prepared>, Diagnostic> {
+    let prepared = arranged(program.clone(), estimate, real, true)?;
+    let frame = &prepared.nest.frame;
+    let sizes: Vec<Int> = estimates(frame, estimate).iter().map(|size| Int::from(*size as i64)).collect();
+    let inside = verify(&prepared.nest).is_ok_and(|checks| checks.iter().all(|check| holds(check, &sizes)));
+    Ok(inside.then_some(prepared))
+}
+
+fn arranged(mut program: Program, estimate: &[Int], real: Real, plain: bool) -> Result<Prepared, Diagnostic> {
     settle::drop_unread(&mut program);
     settle::name_all(&mut program)?;
     let estimate = estimates(&program, estimate);
     schedule::arrange(&mut program, &estimate);
     let schedule = schedule::schedule(&program, &estimate);
-    Ok(Prepared { program, schedule, estimate })
+    let nest = nest_of(&program, &schedule, &estimate, real, plain);
+    Ok(Prepared { program, schedule, nest })
 }
 
 /// The sizes as numbers. Those that are not given are assumed: free ones large enough for every argument to have
@@ -115,8 +134,33 @@ fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
     values
 }
 
+/// A program that takes less time than this many additions is written as it stands, in plain loops: it runs for some
+/// microseconds either way, and to compile anything better takes longer than thousands of runs.
+const LITTLE: f64 = 131_072.0;
+/// The same for each definition, where there are many.
+const LITTLE_EACH: f64 = 2048.0;
+/// Vectors pay in loops that are longer than this, however few there are.
+const SHORT: f64 = 64.0;
+
+fn is_small(program: &Program, estimate: &[f64]) -> bool {
+    let exprs = &program.exprs;
+    let weight = |id: ExprId| match exprs[id] {
+        Expr::Unary(..) | Expr::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot, ..) => 8.0,
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Binary(..) | Expr::Select(..) => 1.0,
+    };
+    let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();
+    if extents.iter().flatten().any(|extent| *extent > SHORT) {
+        return false;
+    }
+    let work = program.definitions.iter().zip(&extents).map(|(definition, extents)| {
+        let points: f64 = extents.iter().product();
+        points * exprs.postorder(definition.body).into_iter().map(weight).sum::<f64>()
+    });
+    work.sum::<f64>() < LITTLE.max(LITTLE_EACH * program.definitions.len() as f64)
+}
+
 /// The loops for a schedule.
-pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real) -> Nest {
+fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
     let lanes = match real {
         Real::F64 => 8.0,
         Real::F32 => 16.0,
@@ -129,9 +173,11 @@ pub fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: R
         TensorKind::Defined | TensorKind::Nested => BufferKind::Temporary,
     });
     let kinds = kinds.collect();
-    let nest = Nest { frame, kinds, kernels: Vec::new() };
+    let nest = Nest { frame, kinds, kernels: Vec::new(), plain };
     let context = program.size_context();
-    let mut lowering = Lowering { program, estimate, nest, context, slabs: Default::default(), width: 1.0, lanes };
+    let docs = crate::print::definitions(program);
+    let slabs = Default::default();
+    let mut lowering = Lowering { program, estimate, nest, context, slabs, width: 1.0, lanes, docs };
     schedule.groups.iter().for_each(|group| lowering.group(group));
     lowering.nest
 }
@@ -147,6 +193,8 @@ struct Lowering<'a> {
     width: f64,
     /// The assumed number of lanes of a vector.
     lanes: f64,
+    /// The definitions as text.
+    docs: Vec<String>,
 }
 
 /// A kernel that is being made.
@@ -168,10 +216,7 @@ impl Lowering<'_> {
             None => Work::single(),
             Some(range) => work(range, group),
         };
-        let doc = group
-            .members
-            .iter()
-            .map(|m| crate::print::definition(self.program, &self.program.definitions[m.definition]));
+        let doc = group.members.iter().map(|m| self.docs[m.definition].clone());
         let name = format!("kernel_{number}");
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name, doc: doc.collect(), variables, work: work.clone(), steps: Vec::new() };
@@ -261,7 +306,7 @@ impl Lowering<'_> {
         let subscripts = std::iter::once(Affine::index(ITEM)).chain(outputs.iter().map(|l| Affine::index(l.variable)));
         let op = definition.reduction.expect("what has parts is a reduction");
         let body = self.nest.frame.exprs.constant(op.neutral());
-        let lanes = outputs.len().checked_sub(1);
+        let lanes = outputs.len().checked_sub(1).filter(|_| !self.nest.plain);
         let shape = Shape { lanes, vectors: 1, ..Shape::default() };
         let rank = outputs.len();
         Leaf {

@@ -42,7 +42,8 @@ pub fn split(lowering: &mut Lowering, placed: &Placed, making: &Making) -> Vec<P
 /// Cutting would leave conditions on outputs, which a reduction can't have.
 struct Unsplit;
 
-fn whole(placed: &Placed) -> Piece {
+/// A definition as it stands.
+pub fn whole(placed: &Placed) -> Piece {
     let (outputs, terms) = placed.ranges.split_at(placed.outputs);
     Piece {
         subscripts: placed.subscripts.clone(),

@@ -39,6 +39,8 @@ pub struct Nest {
     pub kinds: Vec<BufferKind>,
     /// Run in order.
     pub kernels: Vec<Kernel>,
+    /// Whether there is so little to do that plain loops were made: the time to compile them counts for more.
+    pub plain: bool,
 }
 
 /// What a buffer is for.

@@ -10,6 +10,7 @@
 use super::TensorId;
 use super::affine::Affine;
 use super::constraint::Constraint;
+use super::hash::{QuickMap, QuickSet};
 use super::op::{BinaryOp, Comparison, UnaryOp};
 use std::collections::HashMap;
 
@@ -74,8 +75,8 @@ pub enum Cond {
 pub struct Exprs {
     nodes: Vec<Expr>,
     conditions: Vec<Cond>,
-    node_ids: HashMap<Expr, ExprId>,
-    condition_ids: HashMap<Cond, CondId>,
+    node_ids: QuickMap<Expr, ExprId>,
+    condition_ids: QuickMap<Cond, CondId>,
 }
 
 impl PartialEq for Exprs {
@@ -192,7 +193,7 @@ impl Exprs {
     /// Every node that `root` is made of, each once, operands before their users, first operand first.
     pub fn postorder(&self, root: ExprId) -> Vec<ExprId> {
         let mut order = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = QuickSet::default();
         let mut stack = vec![(root, false)];
         while let Some((id, done)) = stack.pop() {
             if done {

@@ -13,6 +13,7 @@
 pub mod affine;
 pub mod constraint;
 pub mod expr;
+pub mod hash;
 pub mod names;
 pub mod op;
 pub mod verify;

@@ -18,8 +18,10 @@ GX_INLINE gx_v gx_log_tail(gx_v f, gx_v s) {
 
 /* What log(x) is at the ends of its domain and beyond them, and y elsewhere. */
 GX_INLINE gx_v gx_log_ends(gx_v x, gx_v y) {
-#if GX_BYTES == 64
-    return GX_X(fixupimm)(y, x, GX_PICK(_mm512_set1_epi64, _mm512_set1_epi32)(0x03530422), 0);
+#if GX_BYTES == 64 && defined(__clang__)
+    return GX_X(fixupimm, )(y, x, GX_PICK(_mm512_set1_epi64, _mm512_set1_epi32)(0x03530422), 0);
+#elif GX_BYTES == 64
+    return GX_X(, fixupimmp)(y, x, GX_LANES(gx_all_i(0x03530422)), 0 GX_ROUNDED);
 #else
     y = gx_select(x < gx_all(GX_INF), y, x + x);
     return gx_select(x > gx_all(0), y, gx_select(x == gx_all(0), gx_all(-GX_INF), x * gx_all(GX_NAN)));

@@ -1,30 +1,28 @@
 /* Vectors of numbers, and what the functions below are built from. The file that this text is part of defines GX_F64
  * or GX_F32 first: gx_t is its type of number, gx_v a vector of GX_W of them, gx_i and gx_u integers of the same
  * width. A mask is a gx_i whose lanes are all ones or zero, as comparisons give them. GNU vector extensions suffice;
- * intrinsics stand only where those have no word for a good instruction.
+ * instructions stand only where those have no word for a good one. GCC knows them without a header, and to read
+ * <immintrin.h> takes longer than to compile most kernels; the names that Clang has besides it come and go.
  */
-#include <math.h>
 #include <stdint.h>
-#if defined(__SSE2__)
+#if defined(__clang__) && defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
 #define GX_INLINE static inline __attribute__((always_inline, unused))
-#define GX_PASTE(a, b, c) a##b##c
-#define GX_JOIN(a, b, c) GX_PASTE(a, b, c)
+#define GX_PASTE(a, b, c, d) a##b##c##d
+#define GX_JOIN(a, b, c, d) GX_PASTE(a, b, c, d)
 
 /* GX_PICK(a, b) is a in f64 and b in f32. */
 #if defined(GX_F64)
 #define GX_PICK(f64, f32) f64
-#define GX_SUFFIX _pd
 typedef double gx_t;
 typedef int64_t gx_int;
 typedef uint64_t gx_uint;
 #elif defined(GX_F32)
 #define GX_PICK(f64, f32) f32
-#define GX_SUFFIX _ps
 typedef float gx_t;
 typedef int32_t gx_int;
 typedef uint32_t gx_uint;
@@ -32,23 +30,43 @@ typedef uint32_t gx_uint;
 #error "define GX_F64 or GX_F32"
 #endif
 
-/* GX_X(name) is the intrinsic on gx_v. */
+/* GX_X is an instruction on gx_v: by the name of its intrinsic in Clang, by that of its builtin function in GCC. */
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define GX_BYTES 64
-#define GX_X(name) GX_JOIN(_mm512_, name, GX_SUFFIX)
+#define GX_X(intrinsic, builtin) GX_NAME(_mm512_, intrinsic, builtin, 512_mask)
 #elif defined(__AVX__)
 #define GX_BYTES 32
-#define GX_X(name) GX_JOIN(_mm256_, name, GX_SUFFIX)
+#define GX_X(intrinsic, builtin) GX_NAME(_mm256_, intrinsic, builtin, 256)
 #else
 #define GX_BYTES 16
-#define GX_X(name) GX_JOIN(_mm_, name, GX_SUFFIX)
+#define GX_X(intrinsic, builtin) GX_NAME(_mm_, intrinsic, builtin, )
+#endif
+#if defined(__clang__)
+#define GX_NAME(prefix, intrinsic, builtin, size) GX_JOIN(prefix, intrinsic, GX_PICK(_pd, _ps), )
+#else
+#define GX_NAME(prefix, intrinsic, builtin, size) GX_JOIN(__builtin_ia32_, builtin, GX_PICK(d, s), size)
 #endif
 #define GX_W (GX_BYTES / GX_PICK(8, 4))
 
 typedef gx_t gx_v __attribute__((vector_size(GX_BYTES)));
 typedef gx_int gx_i __attribute__((vector_size(GX_BYTES)));
 typedef gx_uint gx_u __attribute__((vector_size(GX_BYTES)));
+typedef GX_PICK(uint8_t, uint16_t) gx_bits;
 typedef gx_t gx_in_memory __attribute__((vector_size(GX_BYTES), aligned(GX_PICK(8, 4)), may_alias));
+
+/* What instructions on 64 bytes take besides: in GCC what lanes that a mask leaves out get, the mask, the rounding. */
+#if defined(__clang__)
+#define GX_ALL(x)
+#define GX_ALL_ROUNDED(x)
+#define GX_ROUNDED
+#elif GX_BYTES == 64
+#define GX_ALL(x) , x, (gx_bits)-1
+#define GX_ALL_ROUNDED(x) , x, (gx_bits)-1, 4
+#define GX_ROUNDED , (gx_bits)-1, 4
+#else
+#define GX_ALL_ROUNDED(x)
+#define GX_ROUNDED
+#endif
 
 /* The bits of a number: the mantissa's width, the sign, and the exponent's bias. */
 #define GX_MANTISSA GX_PICK(52, 23)
@@ -64,17 +82,17 @@ typedef gx_t gx_in_memory __attribute__((vector_size(GX_BYTES), aligned(GX_PICK(
 #define GX_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-/* The scalar version of a function: lane 0, so the same bits. */
-#define GX_SCALAR(name)                                                                                                \
-    GX_INLINE gx_t gx_##name##_1(gx_t x) { return gx_##name(gx_all(x))[0]; }
-#define GX_SCALAR2(name)                                                                                               \
-    GX_INLINE gx_t gx_##name##_1(gx_t x, gx_t y) { return gx_##name(gx_all(x), gx_all(y))[0]; }
-
 /* ---- lanes and memory ---- */
 
 GX_INLINE gx_v gx_all(gx_t x) { return x - (gx_v){0}; }
 
 GX_INLINE gx_i gx_all_i(gx_int x) { return x - (gx_i){0}; }
+
+/* The scalar version of a function: lane 0, so the same bits. */
+#define GX_SCALAR(name)                                                                                                \
+    GX_INLINE gx_t gx_##name##_1(gx_t x) { return gx_##name(gx_all(x))[0]; }
+#define GX_SCALAR2(name)                                                                                               \
+    GX_INLINE gx_t gx_##name##_1(gx_t x, gx_t y) { return gx_##name(gx_all(x), gx_all(y))[0]; }
 
 GX_INLINE gx_v gx_iota(void) {
     gx_v v = {0};
@@ -87,12 +105,20 @@ GX_INLINE gx_v gx_load(const gx_t *p) { return *(const gx_in_memory *)p; }
 
 GX_INLINE void gx_store(gx_t *p, gx_v v) { *(gx_in_memory *)p = v; }
 
+/* A mask as GCC's functions want it: of long long, which int64_t may not be. */
+typedef GX_PICK(long long, int) gx_lanes __attribute__((vector_size(GX_BYTES)));
+#define GX_LANES(mask) ((gx_lanes)(mask))
+
 /* The first n numbers, 0 <= n <= GX_W, and zeros; what lies behind them is not touched. */
 GX_INLINE gx_v gx_load_n(const gx_t *p, int64_t n) {
-#if GX_BYTES == 64
-    return GX_X(maskz_loadu)((GX_PICK(__mmask8, __mmask16))((1u << n) - 1), p);
+#if GX_BYTES == 64 && defined(__clang__)
+    return GX_X(maskz_loadu, )((gx_bits)((1u << n) - 1), p);
+#elif GX_BYTES == 64
+    return GX_X(, loadup)((const void *)p, (gx_v){0}, (gx_bits)((1u << n) - 1));
+#elif defined(__AVX2__) && defined(__clang__)
+    return GX_X(maskload, )(p, (__m256i)(gx_iota() < gx_all((gx_t)n)));
 #elif defined(__AVX2__)
-    return GX_X(maskload)(p, (__m256i)(gx_iota() < gx_all((gx_t)n)));
+    return GX_X(, maskloadp)((const void *)p, GX_LANES(gx_iota() < gx_all((gx_t)n)));
 #else
     gx_v v = {0};
     for (int64_t i = 0; i < n; i++) v[i] = p[i];
@@ -101,10 +127,14 @@ GX_INLINE gx_v gx_load_n(const gx_t *p, int64_t n) {
 }
 
 GX_INLINE void gx_store_n(gx_t *p, gx_v v, int64_t n) {
-#if GX_BYTES == 64
-    GX_X(mask_storeu)(p, (GX_PICK(__mmask8, __mmask16))((1u << n) - 1), v);
+#if GX_BYTES == 64 && defined(__clang__)
+    GX_X(mask_storeu, )(p, (gx_bits)((1u << n) - 1), v);
+#elif GX_BYTES == 64
+    GX_X(, storeup)((void *)p, v, (gx_bits)((1u << n) - 1));
+#elif defined(__AVX2__) && defined(__clang__)
+    GX_X(maskstore, )(p, (__m256i)(gx_iota() < gx_all((gx_t)n)), v);
 #elif defined(__AVX2__)
-    GX_X(maskstore)(p, (__m256i)(gx_iota() < gx_all((gx_t)n)), v);
+    GX_X(, maskstorep)((void *)p, GX_LANES(gx_iota() < gx_all((gx_t)n)), v);
 #else
     for (int64_t i = 0; i < n; i++) p[i] = v[i];
 #endif
@@ -144,10 +174,12 @@ GX_INLINE gx_v gx_select(gx_i mask, gx_v a, gx_v b) {
 }
 
 GX_INLINE int gx_any(gx_i mask) {
-#if GX_BYTES == 64
+#if GX_BYTES == 64 && defined(__clang__)
     return GX_PICK(_mm512_movepi64_mask, _mm512_movepi32_mask)((__m512i)mask) != 0;
+#elif GX_BYTES == 64
+    return GX_PICK(__builtin_ia32_cvtq2mask512, __builtin_ia32_cvtd2mask512)(GX_LANES(mask)) != 0;
 #elif defined(__SSE2__)
-    return GX_X(movemask)((gx_v)mask) != 0;
+    return GX_X(movemask, movmskp)((gx_v)mask) != 0;
 #else
     gx_int any = 0;
     for (int i = 0; i < GX_W; i++) any |= mask[i];
@@ -170,8 +202,8 @@ GX_INLINE gx_v gx_flip(gx_v x, gx_v s) { return (gx_v)((gx_i)x ^ ((gx_i)s & gx_a
 /* a b + c, and c - a b: rounded once where GX_FUSED is defined, twice elsewhere. */
 #if defined(__FMA__) || GX_BYTES == 64
 #define GX_FUSED
-GX_INLINE gx_v gx_fma(gx_v a, gx_v b, gx_v c) { return GX_X(fmadd)(a, b, c); }
-GX_INLINE gx_v gx_fnma(gx_v a, gx_v b, gx_v c) { return GX_X(fnmadd)(a, b, c); }
+GX_INLINE gx_v gx_fma(gx_v a, gx_v b, gx_v c) { return GX_X(fmadd, vfmaddp)(a, b, c GX_ROUNDED); }
+GX_INLINE gx_v gx_fnma(gx_v a, gx_v b, gx_v c) { return GX_X(fnmadd, vfnmaddp)(a, b, c GX_ROUNDED); }
 #elif defined(__aarch64__)
 #define GX_FUSED
 GX_INLINE gx_v gx_fma(gx_v a, gx_v b, gx_v c) { return GX_PICK(vfmaq_f64, vfmaq_f32)(c, a, b); }
@@ -184,7 +216,7 @@ GX_INLINE gx_v gx_fnma(gx_v a, gx_v b, gx_v c) { return c - a * b; }
 /* x limited to the side of a constant; NaN stays NaN. */
 GX_INLINE gx_v gx_at_most(gx_v x, gx_t limit) {
 #if defined(__SSE2__)
-    return GX_X(min)(gx_all(limit), x);
+    return GX_X(min, minp)(gx_all(limit), x GX_ALL_ROUNDED(x));
 #else
     return gx_select(gx_all(limit) < x, gx_all(limit), x);
 #endif
@@ -192,7 +224,7 @@ GX_INLINE gx_v gx_at_most(gx_v x, gx_t limit) {
 
 GX_INLINE gx_v gx_at_least(gx_v x, gx_t limit) {
 #if defined(__SSE2__)
-    return GX_X(max)(gx_all(limit), x);
+    return GX_X(max, maxp)(gx_all(limit), x GX_ALL_ROUNDED(x));
 #else
     return gx_select(gx_all(limit) > x, gx_all(limit), x);
 #endif
@@ -201,7 +233,7 @@ GX_INLINE gx_v gx_at_least(gx_v x, gx_t limit) {
 /* The smaller and the larger: y where they are equal, and NaN where either is. */
 GX_INLINE gx_v gx_min(gx_v x, gx_v y) {
 #if defined(__SSE2__)
-    return gx_select(x != x, x, GX_X(min)(x, y));
+    return gx_select(x != x, x, GX_X(min, minp)(x, y GX_ALL_ROUNDED(x)));
 #else
     return gx_select((x < y) | (x != x), x, y);
 #endif
@@ -210,7 +242,7 @@ GX_SCALAR2(min)
 
 GX_INLINE gx_v gx_max(gx_v x, gx_v y) {
 #if defined(__SSE2__)
-    return gx_select(x != x, x, GX_X(max)(x, y));
+    return gx_select(x != x, x, GX_X(max, maxp)(x, y GX_ALL_ROUNDED(x)));
 #else
     return gx_select((x > y) | (x != x), x, y);
 #endif
@@ -219,11 +251,11 @@ GX_SCALAR2(max)
 
 GX_INLINE gx_v gx_sqrt(gx_v x) {
 #if defined(__SSE2__)
-    return GX_X(sqrt)(x);
+    return GX_X(sqrt, sqrtp)(x GX_ALL_ROUNDED(x));
 #elif defined(__aarch64__)
     return GX_PICK(vsqrtq_f64, vsqrtq_f32)(x);
 #else
-    for (int i = 0; i < GX_W; i++) x[i] = GX_PICK(sqrt, sqrtf)(x[i]);
+    for (int i = 0; i < GX_W; i++) x[i] = GX_PICK(__builtin_sqrt, __builtin_sqrtf)(x[i]);
     return x;
 #endif
 }
@@ -334,10 +366,10 @@ GX_INLINE gx_v gx_remainder(gx_v c, gx_v a, gx_v b) {
  */
 GX_INLINE gx_v gx_reciprocal(gx_v b) {
 #if GX_BYTES == 64 && defined(GX_F64)
-    gx_v y = GX_X(rcp14)(b);
+    gx_v y = GX_X(rcp14, rcp14p)(b GX_ALL(b));
     return gx_fma(y, gx_fnma(b, y, gx_all(1)), y);
 #elif GX_BYTES == 64
-    return GX_X(rcp14)(b);
+    return GX_X(rcp14, rcp14p)(b GX_ALL(b));
 #else
     return gx_all(1) / b;
 #endif
@@ -379,7 +411,7 @@ GX_INLINE gx_v gx_exp2_of_integer(gx_v k) { return (gx_v)((gx_u)(k + gx_all(GX_S
 /* x 2^k for an integer k that may carry x out of the range of exponents. */
 GX_INLINE gx_v gx_scale(gx_v x, gx_v k) {
 #if GX_BYTES == 64
-    return GX_X(scalef)(x, k);
+    return GX_X(scalef, scalefp)(x, k GX_ALL_ROUNDED(x));
 #else
     gx_v half = gx_nearest(k, 0.5);
     return gx_rounded(x * gx_exp2_of_integer(half) * gx_exp2_of_integer(k - half));
@@ -389,8 +421,12 @@ GX_INLINE gx_v gx_scale(gx_v x, gx_v k) {
 /* m in 0.75 .. 1.5 and k with x = 2^k m, for positive finite x. */
 GX_INLINE gx_v gx_split(gx_v x, gx_v *k) {
 #if GX_BYTES == 64
-    gx_v m = GX_X(getmant)(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
-    *k = GX_X(getexp)(x) - GX_X(getexp)(m);
+#if defined(__clang__)
+    gx_v m = GX_X(getmant, )(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+#else
+    gx_v m = GX_X(, getmantp)(x, 3 GX_ALL_ROUNDED(x));
+#endif
+    *k = GX_X(getexp, getexpp)(x GX_ALL_ROUNDED(x)) - GX_X(getexp, getexpp)(m GX_ALL_ROUNDED(m));
     return m;
 #else
     gx_i tiny = x < gx_all(GX_PICK(0x1p-1022, 0x1p-126f));

@@ -3,10 +3,14 @@
  * (f32) rounds; what is larger is an integer already.
  */
 GX_INLINE gx_v gx_floor(gx_v x) {
-#if GX_BYTES == 64
-    return GX_X(roundscale)(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#if GX_BYTES == 64 && defined(__clang__)
+    return GX_X(roundscale, )(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#elif GX_BYTES == 64
+    return GX_PICK(__builtin_ia32_rndscalepd_mask, __builtin_ia32_rndscaleps_mask)(x, 9 GX_ALL_ROUNDED(x));
+#elif defined(__SSE4_1__) && defined(__clang__)
+    return GX_X(floor, )(x);
 #elif defined(__SSE4_1__)
-    return GX_X(floor)(x);
+    return GX_X(, roundp)(x, 9);
 #elif defined(__aarch64__)
     return GX_PICK(vrndmq_f64, vrndmq_f32)(x);
 #else

@@ -34,7 +34,7 @@ GX_INLINE gx_v gx_sin_reduced(gx_v x, gx_v n, gx_v s) {
 #define GX_SLOW(name)                                                                                                  \
     static __attribute__((noinline, unused)) gx_v gx_##name##_huge(gx_v x, gx_v y) {                                   \
         for (int i = 0; i < GX_W; i++)                                                                                 \
-            if (x[i] > GX_TRIG_LIMIT || x[i] < -GX_TRIG_LIMIT) y[i] = (gx_t)name(x[i]);                                \
+            if (x[i] > GX_TRIG_LIMIT || x[i] < -GX_TRIG_LIMIT) y[i] = (gx_t)__builtin_##name(x[i]);                      \
         return y;                                                                                                      \
     }
 GX_SLOW(sin)
