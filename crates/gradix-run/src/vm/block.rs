@@ -66,7 +66,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         if lanes.0 > lanes.1 || rows.0 > rows.1 {
             return;
         }
-        let most = if plan.graph.nodes.len() > LONG { block::<T>() / 4 } else { block::<T>() };
+        let most = if plan.graph.nodes.len() > LONG { block::<T>() / 2 } else { block::<T>() };
         let width = if grouping.folded { most / 4 } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
         let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
         for row in (rows.0..=rows.1).step_by(height) {

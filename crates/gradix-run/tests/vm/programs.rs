@@ -61,7 +61,7 @@ f[i] = max[k] z[i, k]
 g[i] = sum[k] sin(z[i, k]) * z[i, 0]
 h[i, j] = sum[k] z[i, k] * u[k, j]
 m[i, j] = max[k] (z[i, k] + u[k, j])
-o[i] = min[k, k > i] z[i, k] * u[i, 0]
+o[i in 0..N] = min[k, k > i] z[i, k] * u[i, 0]
 p = prod[i] x[i]",
     ];
     let mut compared = 0;

@@ -348,7 +348,9 @@ impl Making {
 
 /// How the values of the slab index are divided into items.
 fn work(range: &Range, group: &Group) -> Work {
-    let (low, high) = (range.low[0].clone(), range.high[0].clone());
+    // Bounds in other indices are those of the loops inside.
+    let plain = |bounds: &[Affine]| bounds.iter().find(|b| !b.uses_indices()).unwrap_or(&bounds[0]).clone();
+    let (low, high) = (plain(&range.low), plain(&range.high));
     match group.parts {
         None => Work { low, high, step: Affine::constant(group.tile * group.tiles), parts: None },
         Some(parts) => {
