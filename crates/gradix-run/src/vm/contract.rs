@@ -470,7 +470,8 @@ impl<T: Real> Leaf<'_, T> {
                 // SAFETY: `find` checked the whole range.
                 unsafe {
                     let start = start.offset(begin as isize * step);
-                    if step == 1 {
+                    // A call for a few numbers takes longer than they do.
+                    if step == 1 && count > T::PER_LINE {
                         filled.copy_from_slice(std::slice::from_raw_parts(start, count));
                     } else {
                         filled.iter_mut().enumerate().for_each(|(i, to)| *to = *start.offset(i as isize * step));

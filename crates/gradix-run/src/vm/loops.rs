@@ -44,6 +44,9 @@ impl<T: Real> View<T> {
     }
 }
 
+/// As many lanes as the compiler takes at a time, or a multiple of it.
+const CHUNK: usize = 64;
+
 /// One long row, where the rows of all operands follow each other.
 #[inline(always)]
 pub fn flat<T, const N: usize>((rows, lanes): (usize, usize), views: [View<T>; N]) -> (usize, usize) {
@@ -126,10 +129,17 @@ pub unsafe fn map3<T: Real>(
             // A scalar is read as a line of one element, whose value is taken before the loop.
             let value = |view: View<T>| view.value(row);
             let vector = |view: View<T>| view.line(row, lanes);
+            // The last lanes are computed again as a whole chunk, rather than one by one.
+            let (whole, last) = if lanes < CHUNK { (lanes, lanes) } else { (lanes / CHUNK * CHUNK, lanes - CHUNK) };
             macro_rules! lanes {
                 ($i:ident, $a:expr, $b:expr, $c:expr) => {
-                    for $i in 0..lanes {
+                    for $i in 0..whole {
                         line[$i] = f($a, $b, $c);
+                    }
+                    if whole < lanes {
+                        for $i in last..last + CHUNK {
+                            line[$i] = f($a, $b, $c);
+                        }
                     }
                 };
             }
