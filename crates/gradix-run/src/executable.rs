@@ -14,12 +14,11 @@
 //!
 //! What was asked for and can't be done is done in another way if there is one: a [`Note`] says so.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::program::{BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Program, ReduceOp, TensorId, UnaryOp};
-use gradix::{bounds, system};
+use gradix::program::{Program, TensorId};
 
 use crate::array::{Array, element_count};
 use crate::element::Element;
@@ -102,10 +101,12 @@ impl Executable {
         Executable { program: program.clone(), dtype, threads, engine, notes, prepared: None }
     }
 
-    /// What computes: never `Auto`, and not what was asked for when that was not possible.
+    /// What computes: never `Auto`, and not what was asked for when that was not possible, be it for the sizes of the
+    /// last run.
     pub fn backend(&self) -> Backend {
         match &self.engine {
             Engine::Interp => Backend::Interp,
+            Engine::Machine(_) if self.prepared.as_ref().is_some_and(|prepared| prepared.refused) => Backend::Interp,
             Engine::Machine(machine) if machine.is_native() => Backend::Native,
             Engine::Machine(_) => Backend::Vm,
         }
@@ -224,9 +225,6 @@ impl Executable {
             self.notes.push(instead(note, "interp"));
             refused = true;
         }
-        if matches!(&self.engine, Engine::Machine(machine) if !machine.is_native()) {
-            refused |= has_empty_reduction(&self.program, sizes);
-        }
         self.prepared = Some(Prepared { sizes: sizes.to_vec(), inputs, outputs, refused });
         Ok(())
     }
@@ -248,9 +246,6 @@ fn engine(
         // That there is no compiler is nothing to speak of, unless one was named.
         Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
     };
-    if needs_exact_ties(program) {
-        return Err(Some(Note::new("the derivative of a 'max' or 'min' compares values that are computed twice")));
-    }
     let nest = gradix::lower_as(program, estimate, dtype.real());
     let nest = nest.map_err(|error| Note::new(format!("the program can't be compiled: {}", error.message)))?;
     let native = compiler.map(|found| found.and_then(|_| Machine::native(program, nest.clone(), dtype, settings)));
@@ -263,58 +258,6 @@ fn engine(
         None => {}
     }
     Ok(Machine::vm(program, nest, dtype)?)
-}
-
-/// Whether a program asks if values of several operations are equal to their `max` or `min`, as the derivatives of
-/// these reductions do to find ties: that needs the same rounding in both places, which only the oracle promises.
-pub fn needs_exact_ties(program: &Program) -> bool {
-    let exprs = &program.exprs;
-    let is_exact = |id: ExprId| {
-        let operations = exprs.postorder(id).into_iter().map(|node| match exprs[node] {
-            Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Unary(UnaryOp::Neg, _) => 0,
-            Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max, ..) => 1,
-            Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => 2,
-        });
-        operations.sum::<usize>() <= 1
-    };
-    let extremes: HashSet<TensorId> = program
-        .definitions
-        .iter()
-        .filter(|definition| matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min)))
-        .map(|definition| definition.tensor)
-        .collect();
-    let is_extreme = |id: ExprId| matches!(&exprs[id], Expr::Access(tensor, _) if extremes.contains(tensor));
-    let mut inexact = false;
-    for id in program.definitions.iter().flat_map(|definition| exprs.postorder(definition.body)) {
-        if let Expr::Select(condition, ..) = exprs[id] {
-            exprs.visit_condition(condition, &mut |part| {
-                if let Cond::Compare(Comparison::Eq, a, b) = part {
-                    inexact |= (is_extreme(*a) || is_extreme(*b)) && !(is_exact(*a) && is_exact(*b));
-                }
-            });
-        }
-    }
-    inexact
-}
-
-/// Whether a reduction has no terms for some element at these sizes. The virtual machine reads what does not depend
-/// on the terms beforehand, and that may not be there.
-fn has_empty_reduction(program: &Program, sizes: &[Int]) -> bool {
-    program.definitions.iter().filter(|definition| definition.reduction.is_some()).any(|definition| {
-        let mut known: Vec<Constraint> = definition.output_domain();
-        for (position, index) in definition.indices.iter().enumerate().skip(definition.rank) {
-            let pairs = index.range.low.iter().flat_map(|low| index.range.high.iter().map(move |high| (low, high)));
-            for (low, high) in pairs {
-                let none = Constraint::at_most(high.clone(), low.shift(-1));
-                let rows: Vec<Constraint> = known.iter().chain([&none]).map(|c| bounds::at(c, sizes)).collect();
-                if !system::is_empty(&rows) {
-                    return true;
-                }
-            }
-            known.extend(index.range.constraints(position));
-        }
-        false
-    })
 }
 
 fn instead(note: Note, backend: &str) -> Note {

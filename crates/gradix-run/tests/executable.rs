@@ -27,9 +27,7 @@ fn program(text: &str) -> Program {
 fn executable(program: &Program, sizes: &[Int], dtype: Dtype, backend: Backend, threads: usize) -> Executable {
     let mut executable = Executable::with_settings(program, sizes, dtype, backend, Some(threads), &settings());
     let notes = executable.take_notes();
-    if !gradix_run::executable::needs_exact_ties(program) {
-        assert_eq!((executable.backend(), notes), (backend, vec![]));
-    }
+    assert_eq!((executable.backend(), notes), (backend, vec![]));
     executable
 }
 

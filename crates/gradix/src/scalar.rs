@@ -11,9 +11,14 @@
 use std::f64::consts::PI;
 
 pub use libm::{
-    acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, ceil, cos, cosh, erf, erfc, exp, expm1, fabs as abs, floor,
-    hypot, lgamma, log, log1p, log2, log10, pow, round, sin, sinh, sqrt, tan, tanh,
+    acos, asin, asinh, atan, atan2, atanh, cbrt, ceil, cos, cosh, erf, erfc, exp, expm1, fabs as abs, floor, hypot,
+    lgamma, log, log1p, log2, log10, pow, round, sin, sinh, sqrt, tan, tanh,
 };
+
+/// The inverse of `cosh`; NaN below 1 (where `libm` has numbers for some arguments).
+pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+}
 
 /// The logistic function `1 / (1 + exp(-x))`, without overflow.
 pub fn sigmoid(x: f64) -> f64 {
@@ -146,6 +151,15 @@ mod tests {
             let found = function(x);
             assert!(abs(found - y) <= relative * abs(y) + absolute, "at {x:?}: found {found:?}, expected {y:?}");
         }
+    }
+
+    #[test]
+    fn acosh_is_defined_from_one_on() {
+        for x in [-f64::INFINITY, -1e300, -5.0, -2.5, -2.0, -1.0, 0.0, 0.5, 1.0 - f64::EPSILON, f64::NAN] {
+            assert!(acosh(x).is_nan(), "at {x:?}");
+        }
+        check(acosh, 1e-15, 0.0, &[(1.0, 0.0), (1.5, 0.9624236501192069), (10.0, 2.993222846126381)]);
+        assert_eq!(acosh(f64::INFINITY), f64::INFINITY);
     }
 
     #[test]

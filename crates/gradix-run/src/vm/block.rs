@@ -11,7 +11,7 @@
 
 use super::code::{Code, Source};
 use super::execute::{Context, Machine, PARTS, ROWS, block, execute};
-use super::leaf::Plan;
+use super::leaf::{Grouping, Outputs, Plan};
 use super::real::{Real, maximum, minimum};
 use gradix::program::ReduceOp;
 use std::sync::Arc;
@@ -40,25 +40,18 @@ struct Leaf<'a, T> {
     changing: bool,
 }
 
-impl<T: Real> Leaf<'_, T> {
-    fn outputs(&mut self, position: usize) {
-        let (plan, grouping) = (self.context.plan, self.context.grouping);
-        if position == plan.outputs {
-            return self.rows();
-        }
-        if [grouping.lane, grouping.row].iter().flatten().any(|(_, p)| *p == position) {
-            return self.outputs(position + 1);
-        }
-        let variable = plan.loops[position].variable;
-        let (low, high) = plan.loops[position].range.at(&self.machine.point);
-        for value in low..=high {
-            self.machine.point[variable] = value;
-            self.outputs(position + 1);
-        }
+impl<T: Real> Outputs<T> for Leaf<'_, T> {
+    fn at(&mut self) -> (&Plan<T>, &mut [i64]) {
+        (self.context.plan, &mut self.machine.point)
+    }
+
+    fn is_grouped(&self, position: usize) -> bool {
+        let Grouping { lane, row, .. } = self.context.grouping;
+        [lane, row].into_iter().flatten().any(|(_, p)| *p == position)
     }
 
     /// All groups of rows and lanes at this point of the other outputs.
-    fn rows(&mut self) {
+    fn groups(&mut self) {
         let (plan, grouping) = (self.context.plan, self.context.grouping);
         let guarded = plan.reduction.is_none() && !grouping.split;
         if guarded && !plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
@@ -73,7 +66,7 @@ impl<T: Real> Leaf<'_, T> {
         if lanes.0 > lanes.1 || rows.0 > rows.1 {
             return;
         }
-        let most = if plan.graph.nodes.len() > LONG { block::<T>() / 4 } else { block::<T>() };
+        let most = if plan.graph.nodes.len() > LONG { block::<T>() / 2 } else { block::<T>() };
         let width = if grouping.folded { most / 4 } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
         let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
         for row in (rows.0..=rows.1).step_by(height) {
@@ -87,7 +80,9 @@ impl<T: Real> Leaf<'_, T> {
             }
         }
     }
+}
 
+impl<T: Real> Leaf<'_, T> {
     fn set(&mut self, group: Option<(usize, usize)>, value: i64) {
         if let Some((variable, _)) = group {
             self.machine.point[variable] = value;
@@ -223,10 +218,14 @@ impl<T: Real> Leaf<'_, T> {
     fn fold(&mut self, width: usize) {
         let Some((variable, position)) = self.context.grouping.lane else { return };
         let split = self.context.grouping.split;
+        let (low, high) = self.context.plan.loops[position].range.at(&self.machine.point);
+        if low > high {
+            // What the terms have in common may lie outside its buffer where there are none.
+            return;
+        }
         if !split {
             self.levels(1);
         }
-        let (low, high) = self.context.plan.loops[position].range.at(&self.machine.point);
         let mut lane = low;
         while lane <= high {
             self.machine.point[variable] = lane;

@@ -73,6 +73,10 @@ pub enum Operation {
     MultiplySubtract,
     /// `c - a*b`
     SubtractProduct,
+    /// `a + b + c`
+    Sum,
+    /// `a * b * c`
+    Product,
     /// 1 or 0.
     Compare(Comparison),
     Not,
@@ -342,6 +346,7 @@ impl<'a, T: Real> Emit<'a, T> {
         let last = self.code.levels.len() - 1;
         self.fuse_products();
         let end = finish.then(|| self.end(root)).flatten();
+        self.fuse_chains();
         self.note_uses(end.map(|(_, operands)| operands), root, last);
         let direct = matches!(end, Some((Operation::Store, _))) && self.is_direct(root);
         for value in 0..self.values.len() {
@@ -403,6 +408,33 @@ impl<'a, T: Real> Emit<'a, T> {
             };
             let [c, d, _] = self.values[product].operands;
             self.values[product].uses = 0;
+            self.values[value].kind = Kind::Operation(operation);
+            self.values[value].operands = [c, d, other];
+        }
+    }
+
+    /// `(a + b) + c` and `(a * b) * c` as one instruction, where the first part has no other use.
+    fn fuse_chains(&mut self) {
+        for value in 0..self.values.len() {
+            let Value { kind, operands: [a, b, _], domain: Domain::Block, level, .. } = self.values[value] else {
+                continue;
+            };
+            let operation = match kind {
+                Kind::Operation(Operation::Binary(BinaryOp::Add)) => Operation::Sum,
+                Kind::Operation(PRODUCT) => Operation::Product,
+                _ => continue,
+            };
+            let fits = |o: usize| {
+                let operand = &self.values[o];
+                operand.kind == kind && (operand.uses, operand.domain, operand.level) == (1, Domain::Block, level)
+            };
+            let (inner, other) = match (fits(a), fits(b)) {
+                (true, _) => (a, b),
+                (_, true) => (b, a),
+                (false, false) => continue,
+            };
+            let [c, d, _] = self.values[inner].operands;
+            self.values[inner].uses = 0;
             self.values[value].kind = Kind::Operation(operation);
             self.values[value].operands = [c, d, other];
         }

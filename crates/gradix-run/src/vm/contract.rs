@@ -9,7 +9,7 @@
 
 use super::code::{Code, Source, compile};
 use super::execute::{Context, Machine, block, execute};
-use super::leaf::{Grouping, Node, Plan};
+use super::leaf::{Grouping, Node, Outputs, Plan};
 use super::linear::Linear;
 use super::real::{Level, Real};
 use super::recognise::{Recognise, Recognised};
@@ -195,26 +195,18 @@ struct Work<T> {
     strides: [isize; 2],
 }
 
-impl<T: Real> Leaf<'_, T> {
-    fn outputs(&mut self, position: usize) {
-        let plan = self.plan;
-        if position == plan.outputs {
-            return self.point();
-        }
+impl<T: Real> Outputs<T> for Leaf<'_, T> {
+    fn at(&mut self) -> (&Plan<T>, &mut [i64]) {
+        (self.plan, &mut self.machine.point)
+    }
+
+    fn is_grouped(&self, position: usize) -> bool {
         let mut groups = self.contraction.sides.iter().filter_map(|side| side.grouping.lane);
-        if groups.any(|(_, p)| p == position) {
-            return self.outputs(position + 1);
-        }
-        let variable = plan.loops[position].variable;
-        let (low, high) = plan.loops[position].range.at(&self.machine.point);
-        for value in low..=high {
-            self.machine.point[variable] = value;
-            self.outputs(position + 1);
-        }
+        groups.any(|(_, p)| p == position)
     }
 
     /// One point of the other outputs.
-    fn point(&mut self) {
+    fn groups(&mut self) {
         let Some(work) = self.work() else { return };
         let mut combines = self.plan.accumulate;
         if !self.is_same_table() {
@@ -229,7 +221,9 @@ impl<T: Real> Leaf<'_, T> {
             self.fill(&work);
         }
     }
+}
 
+impl<T: Real> Leaf<'_, T> {
     /// Whether the terms are those of the table.
     fn is_same_table(&mut self) -> bool {
         let Contraction { fixed, boxed, .. } = self.contraction;
@@ -476,7 +470,8 @@ impl<T: Real> Leaf<'_, T> {
                 // SAFETY: `find` checked the whole range.
                 unsafe {
                     let start = start.offset(begin as isize * step);
-                    if step == 1 {
+                    // A call for a few numbers takes longer than they do.
+                    if step == 1 && count > T::PER_LINE {
                         filled.copy_from_slice(std::slice::from_raw_parts(start, count));
                     } else {
                         filled.iter_mut().enumerate().for_each(|(i, to)| *to = *start.offset(i as isize * step));

@@ -8,8 +8,11 @@
 use super::code::{Domain, Instruction, Operation, Source};
 use super::leaf::{Grouping, Plan};
 use super::loops::{View, fold, gather, map, map2, map2_long, map3, update, update2};
-use super::real::{Avx2, Avx512, Baseline, Isa, Level, Real, maximum, minimum, multiply_add};
+#[cfg(target_arch = "x86_64")]
+use super::real::{Avx2, Avx512};
+use super::real::{Baseline, Isa, Level, Real, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
+use super::tile;
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
 /// The most rows of a block.
@@ -110,6 +113,8 @@ fn scalar<T: Real>(machine: &mut Machine<T>, context: &Context<'_, T>, instructi
         Operation::MultiplyAdd => a * b + c,
         Operation::MultiplySubtract => a * b - c,
         Operation::SubtractProduct => c - a * b,
+        Operation::Sum => a + b + c,
+        Operation::Product => a * b * c,
         Operation::Compare(op) => truth(compare(op, a, b)),
         Operation::Not => T::ONE - a,
         Operation::And => a * b,
@@ -151,6 +156,8 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
             Operation::MultiplyAdd => map3(shape, to, a, b, c, multiply_add::<T, I>),
             Operation::MultiplySubtract => map3(shape, to, a, b, c, |a, b, c| multiply_add::<T, I>(a, b, -c)),
             Operation::SubtractProduct => map3(shape, to, a, b, c, |a, b, c| multiply_add::<T, I>(-a, b, c)),
+            Operation::Sum => map3(shape, to, a, b, c, |a, b, c| a + b + c),
+            Operation::Product => map3(shape, to, a, b, c, |a, b, c| a * b * c),
             Operation::Compare(Comparison::Lt) => map2(shape, to, a, b, |a, b| truth(a < b)),
             Operation::Compare(Comparison::Le) => map2(shape, to, a, b, |a, b| truth(a <= b)),
             Operation::Compare(Comparison::Eq) => map2(shape, to, a, b, |a, b| truth(a == b)),
@@ -166,14 +173,12 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
             Operation::AddSquaredDifference => {
                 update2(shape, to, a, b, |t, a, b| multiply_add::<T, I>(a - b, a - b, t));
             }
-            Operation::Fold(ReduceOp::Sum) => fold(shape, to, a, a, |t, a, _| t + a),
-            Operation::Fold(ReduceOp::Prod) => fold(shape, to, a, a, |t, a, _| t * a),
-            Operation::Fold(ReduceOp::Max) => fold(shape, to, a, a, |t, a, _| maximum(t, a)),
-            Operation::Fold(ReduceOp::Min) => fold(shape, to, a, a, |t, a, _| minimum(t, a)),
-            Operation::FoldProduct => fold(shape, to, a, b, |t, a, b| multiply_add::<T, I>(a, b, t)),
-            Operation::FoldSquaredDifference => {
-                fold(shape, to, a, b, |t, a, b| multiply_add::<T, I>(a - b, a - b, t));
-            }
+            Operation::Fold(ReduceOp::Sum) => fold::<T, I::Vector<T>, tile::Sum>(shape, to, a, a),
+            Operation::Fold(ReduceOp::Prod) => fold::<T, I::Vector<T>, tile::Prod>(shape, to, a, a),
+            Operation::Fold(ReduceOp::Max) => fold::<T, I::Vector<T>, tile::Largest>(shape, to, a, a),
+            Operation::Fold(ReduceOp::Min) => fold::<T, I::Vector<T>, tile::Smallest>(shape, to, a, a),
+            Operation::FoldProduct => fold::<T, I::Vector<T>, tile::Product>(shape, to, a, b),
+            Operation::FoldSquaredDifference => fold::<T, I::Vector<T>, tile::SquaredDifference>(shape, to, a, b),
             Operation::Load(_) | Operation::Index(_) | Operation::Store => {}
         }
     }

@@ -30,6 +30,33 @@ pub struct Plan<T> {
     variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
 }
 
+/// Something that runs over the outputs of a plan: all but those that it takes in groups are loops around it.
+pub trait Outputs<T: Real> {
+    /// The plan, and the values of the variables.
+    fn at(&mut self) -> (&Plan<T>, &mut [i64]);
+    /// Whether the loop at this position belongs to a group.
+    fn is_grouped(&self, position: usize) -> bool;
+    /// One point of the loops.
+    fn groups(&mut self);
+
+    /// All points of the loops from this position on.
+    fn outputs(&mut self, position: usize) {
+        let (plan, point) = self.at();
+        if position == plan.outputs {
+            return self.groups();
+        }
+        let variable = plan.loops[position].variable;
+        let (low, high) = plan.loops[position].range.at(point);
+        if self.is_grouped(position) {
+            return self.outputs(position + 1);
+        }
+        for value in low..=high {
+            self.at().1[variable] = value;
+            self.outputs(position + 1);
+        }
+    }
+}
+
 /// A loop of a leaf.
 pub struct Loop {
     pub variable: usize,

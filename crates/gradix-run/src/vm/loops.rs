@@ -6,6 +6,7 @@
 
 use super::execute::PARTS;
 use super::real::Real;
+use super::tile::{Step, Vector};
 
 /// An operand: rows of lanes in memory, or a value for each row.
 #[derive(Clone, Copy)]
@@ -42,6 +43,9 @@ impl<T: Real> View<T> {
         unsafe { *self.pointer.offset(row as isize * self.row) }
     }
 }
+
+/// As many lanes as the compiler takes at a time, or a multiple of it.
+const CHUNK: usize = 64;
 
 /// One long row, where the rows of all operands follow each other.
 #[inline(always)]
@@ -102,28 +106,8 @@ pub unsafe fn map2_long<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>,
 /// The views hold the shape, and no operand overlaps the target.
 #[inline(always)]
 pub unsafe fn map2<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b: View<T>, f: impl Fn(T, T) -> T) {
-    let (rows, lanes) = flat(shape, [to, a, b]);
-    for row in 0..rows {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let line = to.line_mut(row, lanes);
-            match (a.vector, b.vector) {
-                (true, true) => {
-                    let operands = a.line(row, lanes).iter().zip(b.line(row, lanes));
-                    line.iter_mut().zip(operands).for_each(|(to, (a, b))| *to = f(*a, *b));
-                }
-                (true, false) => {
-                    let b = b.value(row);
-                    line.iter_mut().zip(a.line(row, lanes)).for_each(|(to, a)| *to = f(*a, b));
-                }
-                (false, true) => {
-                    let a = a.value(row);
-                    line.iter_mut().zip(b.line(row, lanes)).for_each(|(to, b)| *to = f(a, *b));
-                }
-                (false, false) => line.fill(f(a.value(row), b.value(row))),
-            }
-        }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { update2(shape, to, a, b, |_, a, b| f(a, b)) }
 }
 
 /// # Safety
@@ -145,10 +129,17 @@ pub unsafe fn map3<T: Real>(
             // A scalar is read as a line of one element, whose value is taken before the loop.
             let value = |view: View<T>| view.value(row);
             let vector = |view: View<T>| view.line(row, lanes);
+            // The last lanes are computed again as a whole chunk, rather than one by one.
+            let (whole, last) = if lanes < CHUNK { (lanes, lanes) } else { (lanes / CHUNK * CHUNK, lanes - CHUNK) };
             macro_rules! lanes {
                 ($i:ident, $a:expr, $b:expr, $c:expr) => {
-                    for $i in 0..lanes {
+                    for $i in 0..whole {
                         line[$i] = f($a, $b, $c);
+                    }
+                    if whole < lanes {
+                        for $i in last..last + CHUNK {
+                            line[$i] = f($a, $b, $c);
+                        }
                     }
                 };
             }
@@ -240,53 +231,79 @@ pub unsafe fn update2<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b
 /// Lane `l` goes to part `l % PARTS`, so the result does not depend on how lanes are divided into blocks.
 ///
 /// # Safety
-/// The views hold the shape, `to` holds [`PARTS`] values for each row, and no operand overlaps it.
+/// The views hold the shape, `to` holds [`PARTS`] values for each row, and no operand overlaps it; the machine has the
+/// instructions of the vectors.
 #[inline(always)]
-pub unsafe fn fold<T: Real>(
-    (rows, lanes): (usize, usize),
-    to: View<T>,
-    a: View<T>,
-    b: View<T>,
-    f: impl Fn(T, T, T) -> T,
-) {
+pub unsafe fn fold<T: Real, V: Vector<T>, R: Step>((rows, lanes): (usize, usize), to: View<T>, a: View<T>, b: View<T>) {
+    let whole = lanes / PARTS * PARTS;
     for row in 0..rows {
         // SAFETY: the caller's promise.
         unsafe {
-            let line = to.line_mut(row, PARTS);
-            let mut parts = [T::ZERO; PARTS];
-            parts.copy_from_slice(line);
+            let line = to.pointer.offset(row as isize * to.row);
+            // Of the most vectors that there can be, only the first `PARTS / V::WIDTH` are used.
+            let mut parts = [V::all(T::ZERO); PARTS / 2];
+            for (n, part) in parts[..PARTS / V::WIDTH].iter_mut().enumerate() {
+                *part = V::load(line.add(n * V::WIDTH));
+            }
+            let first = |view: View<T>| view.pointer.offset(row as isize * view.row).cast_const();
+            let (left, right) = (first(a), first(b));
+            macro_rules! chunks {
+                ($at:ident, $a:expr, $b:expr) => {
+                    for start in (0..whole).step_by(PARTS) {
+                        for (n, part) in parts[..PARTS / V::WIDTH].iter_mut().enumerate() {
+                            let $at = start + n * V::WIDTH;
+                            *part = R::step(*part, $a, $b);
+                        }
+                    }
+                };
+            }
             match (a.vector, b.vector) {
-                (true, true) => {
-                    let (a, b) = (a.line(row, lanes), b.line(row, lanes));
-                    let (whole, rest) = (a.chunks_exact(PARTS), a.chunks_exact(PARTS).remainder());
-                    for (a, b) in whole.zip(b.chunks_exact(PARTS)) {
-                        for part in 0..PARTS {
-                            parts[part] = f(parts[part], a[part], b[part]);
-                        }
-                    }
-                    let last = &b[lanes - rest.len()..];
-                    for part in 0..rest.len() {
-                        parts[part] = f(parts[part], rest[part], last[part]);
-                    }
+                (true, true) => chunks!(at, V::load(left.add(at)), V::load(right.add(at))),
+                (true, false) => {
+                    let b = V::all(*right);
+                    chunks!(at, V::load(left.add(at)), b);
                 }
-                (true, false) | (false, true) => {
-                    let (lines, other) = if a.vector { (a, b.value(row)) } else { (b, a.value(row)) };
-                    let flip = !a.vector;
-                    for chunk in lines.line(row, lanes).chunks(PARTS) {
-                        for (part, value) in chunk.iter().enumerate() {
-                            let (a, b) = if flip { (other, *value) } else { (*value, other) };
-                            parts[part] = f(parts[part], a, b);
-                        }
-                    }
+                (false, true) => {
+                    let a = V::all(*left);
+                    chunks!(at, a, V::load(right.add(at)));
                 }
                 (false, false) => {
-                    let (a, b) = (a.value(row), b.value(row));
-                    (0..lanes).for_each(|lane| parts[lane % PARTS] = f(parts[lane % PARTS], a, b));
+                    let (a, b) = (V::all(*left), V::all(*right));
+                    chunks!(_at, a, b);
                 }
             }
-            line.copy_from_slice(&parts);
+            for (n, part) in parts[..PARTS / V::WIDTH].iter().enumerate() {
+                part.store(line.add(n * V::WIDTH));
+            }
+            if whole < lanes {
+                // The lanes that are left, as whole vectors of which a part counts.
+                let (left, right) = (rest(a, row, whole, lanes), rest(b, row, whole, lanes));
+                let mut values = [T::ZERO; PARTS];
+                for at in (0..lanes - whole).step_by(V::WIDTH) {
+                    let (a, b) = (V::load(left.as_ptr().add(at)), V::load(right.as_ptr().add(at)));
+                    R::step(V::load(line.add(at)), a, b).store(values.as_mut_ptr().add(at));
+                }
+                std::slice::from_raw_parts_mut(line, lanes - whole).copy_from_slice(&values[..lanes - whole]);
+            }
         }
     }
+}
+
+/// The lanes of a row from `start` on, and zeros after them.
+///
+/// # Safety
+/// The view holds the lanes, and there are at most [`PARTS`].
+#[inline(always)]
+unsafe fn rest<T: Real>(view: View<T>, row: usize, start: usize, lanes: usize) -> [T; PARTS] {
+    let mut values = [T::ZERO; PARTS];
+    // SAFETY: the caller's promise.
+    unsafe {
+        match view.vector {
+            true => values[..lanes - start].copy_from_slice(&view.line(row, lanes)[start..]),
+            false => values.fill(view.value(row)),
+        }
+    }
+    values
 }
 
 /// # Safety

@@ -35,8 +35,9 @@ use gradix::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Nest, Step, Work};
 use gradix::program::TensorId;
 use leaf::{Plan, plan};
 use linear::{Bounds, Translator};
-use scratch::Scratch;
+use scratch::Memory;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// A nest that is ready to run for one set of sizes.
 pub struct Vm<T> {
@@ -44,6 +45,8 @@ pub struct Vm<T> {
     /// The elements of each buffer.
     lengths: Vec<usize>,
     kernels: Vec<Items<T>>,
+    /// Memory that no thread uses now.
+    idle: Mutex<Vec<Memory<T>>>,
 }
 
 /// A kernel.
@@ -76,7 +79,7 @@ impl<T: Real> Vm<T> {
         let extents = (0..nest.kinds.len()).map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?;
         let context = Sizes { nest, sizes, lengths: &lengths, extents: &extents };
         let kernels = (0..nest.kernels.len()).map(|k| context.kernel(k)).collect::<Result<_, _>>()?;
-        Ok(Vm { level: Level::detect(), lengths, kernels })
+        Ok(Vm { level: Level::detect(), lengths, kernels, idle: Mutex::default() })
     }
 
     /// The same with no better instruction set than this one.
@@ -116,15 +119,17 @@ impl<T: Real> Vm<T> {
             // SAFETY: local memory has room for all local buffers.
             all[*buffer].pointer = unsafe { local.add(*start) };
         }
+        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let Memory { scalars, row_values, blocks, accumulator, panels } = idle.unwrap_or_else(Memory::new);
         let mut machine = Machine {
             level: self.level,
             buffers: all,
             point: vec![0; plan.variables],
-            scalars: Scratch::new(),
-            row_values: Scratch::new(),
-            blocks: Scratch::new(),
-            accumulator: Scratch::new(),
-            panels: [Scratch::new(), Scratch::new()],
+            scalars,
+            row_values,
+            blocks,
+            accumulator,
+            panels,
             in_place: false,
             rows: 1,
             lanes: 1,
@@ -132,6 +137,10 @@ impl<T: Real> Vm<T> {
             pitch: 1,
         };
         plan.run(&mut machine, items);
+        let Machine { scalars, row_values, blocks, accumulator, panels, .. } = machine;
+        if let Ok(mut idle) = self.idle.lock() {
+            idle.push(Memory { scalars, row_values, blocks, accumulator, panels });
+        }
     }
 }
 

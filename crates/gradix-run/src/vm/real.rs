@@ -98,6 +98,8 @@ real!(f64);
 pub trait Isa: Copy {
     /// Whether `a*b + c` is one instruction.
     const FUSED: bool;
+    /// Its widest vectors.
+    type Vector<T: Real>: super::tile::Vector<T>;
 }
 
 /// Instruction sets that are told apart at run time.
@@ -133,19 +135,24 @@ impl Level {
 }
 
 macro_rules! isa {
-    ($($name:ident $fused:expr;)*) => {$(
+    ($($name:ident $fused:expr, $vector:ident;)*) => {$(
         #[derive(Clone, Copy)]
         pub struct $name;
         impl Isa for $name {
             const FUSED: bool = $fused;
+            type Vector<T: Real> = T::$vector;
         }
     )*};
 }
 
 isa! {
-    Baseline cfg!(any(target_feature = "fma", target_arch = "aarch64"));
-    Avx2 true;
-    Avx512 true;
+    Baseline cfg!(any(target_feature = "fma", target_arch = "aarch64")), Baseline;
+}
+
+#[cfg(target_arch = "x86_64")]
+isa! {
+    Avx2 true, Avx2;
+    Avx512 true, Avx512;
 }
 
 /// `a*b + c`, in one rounding where that is fast.

@@ -15,6 +15,23 @@ pub struct Scratch<T> {
     element: std::marker::PhantomData<T>,
 }
 
+/// Everything that a thread needs to run a kernel. It is kept from one run to the next.
+pub struct Memory<T> {
+    pub scalars: Scratch<T>,
+    pub row_values: Scratch<T>,
+    pub blocks: Scratch<T>,
+    pub accumulator: Scratch<T>,
+    pub panels: [Scratch<T>; 2],
+}
+
+impl<T: Real> Memory<T> {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        let (scalars, row_values, blocks) = (Scratch::new(), Scratch::new(), Scratch::new());
+        Memory { scalars, row_values, blocks, accumulator: Scratch::new(), panels: [Scratch::new(), Scratch::new()] }
+    }
+}
+
 impl<T: Real> Scratch<T> {
     /// Nothing yet.
     pub fn new() -> Self {

@@ -280,7 +280,7 @@ pub trait Step {
 
 macro_rules! rules {
     ($($name:ident |$sum:ident, $a:ident, $b:ident| $step:expr, $combine:ident $one:expr;)*) => {$(
-        struct $name;
+        pub struct $name;
         impl Step for $name {
             #[inline(always)]
             fn step<T: Real, V: Vector<T>>($sum: V, $a: V, $b: V) -> V {
@@ -305,6 +305,10 @@ rules! {
     AbsoluteDifference |sum, a, b| sum.plus(a.minus(b).magnitude()), plus |a, b| a + b;
     LargestSum |sum, a, b| sum.larger(a.plus(b)), larger maximum;
     SmallestSum |sum, a, b| sum.smaller(a.plus(b)), smaller minimum;
+    Sum |sum, a, _b| sum.plus(a), plus |a, b| a + b;
+    Prod |sum, a, _b| sum.times(a), times |a, b| a * b;
+    Largest |sum, a, _b| sum.larger(a), larger maximum;
+    Smallest |sum, a, _b| sum.smaller(a), smaller minimum;
 }
 
 /// A vector of numbers. Its methods are only called where the machine has the instructions.
@@ -319,6 +323,7 @@ pub trait Vector<T>: Copy {
     unsafe fn store(self, to: *mut T);
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
     fn multiply_add(self, factor: Self, sum: Self) -> Self;
     fn magnitude(self) -> Self;
     /// As [`maximum`].
@@ -330,7 +335,7 @@ pub trait Vector<T>: Copy {
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector {
     ($vector:ident, $number:ident, $width:literal, $all:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-     $fma:ident, $max:ident, $min:ident, |$x:ident| $abs:expr, |$m:ident, $a:ident| $keep:expr) => {
+     $mul:ident, $fma:ident, $max:ident, $min:ident, |$x:ident| $abs:expr, |$m:ident, $a:ident| $keep:expr) => {
         impl Vector<$number> for $vector {
             const WIDTH: usize = $width;
             #[inline(always)]
@@ -357,6 +362,11 @@ macro_rules! vector {
             fn minus(self, other: Self) -> Self {
                 // SAFETY: what the trait says.
                 unsafe { $sub(self, other) }
+            }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                // SAFETY: what the trait says.
+                unsafe { $mul(self, other) }
             }
             #[inline(always)]
             fn multiply_add(self, factor: Self, sum: Self) -> Self {
@@ -401,6 +411,7 @@ vector!(
     _mm512_storeu_pd,
     _mm512_add_pd,
     _mm512_sub_pd,
+    _mm512_mul_pd,
     _mm512_fmadd_pd,
     _mm512_max_pd,
     _mm512_min_pd,
@@ -417,6 +428,7 @@ vector!(
     _mm512_storeu_ps,
     _mm512_add_ps,
     _mm512_sub_ps,
+    _mm512_mul_ps,
     _mm512_fmadd_ps,
     _mm512_max_ps,
     _mm512_min_ps,
@@ -433,6 +445,7 @@ vector!(
     _mm256_storeu_pd,
     _mm256_add_pd,
     _mm256_sub_pd,
+    _mm256_mul_pd,
     _mm256_fmadd_pd,
     _mm256_max_pd,
     _mm256_min_pd,
@@ -449,6 +462,7 @@ vector!(
     _mm256_storeu_ps,
     _mm256_add_ps,
     _mm256_sub_ps,
+    _mm256_mul_ps,
     _mm256_fmadd_ps,
     _mm256_max_ps,
     _mm256_min_ps,
@@ -490,6 +504,10 @@ impl<T: Real, const N: usize> Vector<T> for Array<T, N> {
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         self.map2(other, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self.map2(other, |a, b| a * b)
     }
     #[inline(always)]
     fn multiply_add(self, factor: Self, sum: Self) -> Self {

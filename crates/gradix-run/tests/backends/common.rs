@@ -86,6 +86,7 @@ pub struct Subject<'a> {
     pub name: String,
     pub program: &'a Program,
     pub executable: Executable,
+    backend: Backend,
 }
 
 impl<'a> Subject<'a> {
@@ -102,17 +103,16 @@ impl<'a> Subject<'a> {
         let mut executable = Executable::with_settings(program, estimate, dtype, backend, Some(threads), &settings);
         let name = format!("{name} ({backend:?}, {dtype:?}, {threads} threads)");
         let notes = executable.take_notes();
-        if !gradix_run::executable::needs_exact_ties(program) {
-            assert_eq!((executable.backend(), notes), (backend, vec![]), "{name}");
-        }
-        Subject { name, program, executable }
+        assert_eq!((executable.backend(), notes), (backend, vec![]), "{name}");
+        Subject { name, program, executable, backend }
     }
 
     /// The results; a run that falls back on the oracle tests nothing, and is a failure.
     pub fn run(&mut self, sizes: &[Int], inputs: &Arrays) -> Results {
         let results = self.executable.evaluate(sizes, inputs);
         let results = results.unwrap_or_else(|error| panic!("{} at {sizes:?}: {error}", self.name));
-        assert_eq!(self.executable.take_notes(), [], "{} at {}", self.name, shown(self.program, sizes));
+        let (notes, backend) = (self.executable.take_notes(), self.executable.backend());
+        assert_eq!((notes, backend), (vec![], self.backend), "{} at {}", self.name, shown(self.program, sizes));
         results
     }
 
@@ -129,7 +129,9 @@ impl<'a> Subject<'a> {
         self.compare(sizes, &results, expected, tolerance);
         let notes = self.executable.take_notes();
         assert!(notes.iter().all(|note| note.message.ends_with("; interp computes")), "{}: {notes:?}", self.name);
-        notes.is_empty()
+        let asked = self.executable.backend() == self.backend;
+        assert_eq!(asked, notes.is_empty(), "{}: {notes:?}", self.name);
+        asked
     }
 
     fn compare(&self, sizes: &[Int], results: &Results, expected: &Results, tolerance: f64) {

@@ -56,16 +56,30 @@ pub fn reached(exprs: &Exprs, body: ExprId) -> BTreeMap<ExprId, Reached> {
                 see(b, own);
             }
             Expr::Select(c, a, b) => {
-                let simple = matches!(exprs[c], Cond::Compare(..));
-                for value in exprs.compared(c) {
-                    see(value, if simple { own.clone() } else { Reached::Sometimes });
-                }
+                condition(exprs, c, &own, &mut see);
                 see(a, branch(exprs, &own, c, true));
                 see(b, branch(exprs, &own, c, false));
             }
         }
     }
     found
+}
+
+/// The values that a condition compares: the second part of one is looked at where the first does not decide.
+fn condition(exprs: &Exprs, id: CondId, own: &Reached, see: &mut dyn FnMut(ExprId, Reached)) {
+    match exprs[id] {
+        Cond::Index(_) => {}
+        Cond::Compare(_, a, b) => [a, b].into_iter().for_each(|value| see(value, own.clone())),
+        Cond::Not(a) => condition(exprs, a, own, see),
+        Cond::And(a, b) => {
+            condition(exprs, a, own, see);
+            condition(exprs, b, &branch(exprs, own, a, true), see);
+        }
+        Cond::Or(a, b) => {
+            condition(exprs, a, own, see);
+            condition(exprs, b, &branch(exprs, own, a, false), see);
+        }
+    }
 }
 
 fn branch(exprs: &Exprs, own: &Reached, condition: CondId, outcome: bool) -> Reached {

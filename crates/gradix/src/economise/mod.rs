@@ -8,6 +8,9 @@
 //! f = … sum[k] a[i,k]^2 …, g = … sum[l] a[j,l]^2 …    one definition, read by both               share
 //! ```
 //!
+//! Before these rules, terms that are compared with their `max` or `min` become definitions of their own
+//! ([`ties`](mod@ties)), so that they are the same to the last bit in both places.
+//!
 //! Every rule proposes ways to write a definition by way of parts, which are definitions of their own. A way is
 //! taken if it lowers the number of operations at the assumed sizes ([`work`](mod@work)); a part that several definitions
 //! can use counts once. So the number of operations never rises, as far as the sizes are near those assumed.
@@ -29,6 +32,7 @@ mod rewrite;
 mod share;
 mod split;
 mod straighten;
+mod ties;
 pub mod work;
 
 use crate::diagnostic::Diagnostic;
@@ -63,7 +67,7 @@ const KEPT: f64 = 3.0;
 pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
-    let mut best = settled(program.clone())?;
+    let mut best = settled(with_exact_ties(program)?)?;
     for _ in 0..MAX_SWEEPS {
         let Some(next) = sweep(&best, &assumed).and_then(|next| settled(next).ok()) else { break };
         let (before, after) = (total(&best, &assumed), total(&next, &assumed));
@@ -73,6 +77,13 @@ pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnos
         best = next;
     }
     Ok(best)
+}
+
+/// The program with terms that are compared with their reduction computed in one place.
+pub fn with_exact_ties(program: &Program) -> Result<Program, Diagnostic> {
+    let mut program = program.clone();
+    ties::store(&mut program)?;
+    Ok(program)
 }
 
 /// Simplified, and equal definitions computed once.

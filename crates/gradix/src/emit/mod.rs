@@ -9,21 +9,14 @@ mod together;
 mod transpose;
 mod value;
 
+pub use crate::nest::Real;
+
 use crate::nest::{BufferKind, FIRST, ITEM, LAST, Nest, Step};
 use crate::program::TensorId;
 use leaf::Writer;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use text::{Common, Lines, Names, Shared};
-
-/// The type of the elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Real {
-    /// `double`
-    F64,
-    /// `float`
-    F32,
-}
 
 /// One self-contained C11 file with a function for every kernel. It is compiled with `-ffp-contract=fast` (or off:
 /// then products are rounded on their own), and never with options that change the meaning of infinities or NaNs.

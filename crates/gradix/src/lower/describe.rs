@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// The groups of definitions, where each is kept, and the predicted operations, bytes and buffers (8 bytes a number).
 pub fn explain_schedule(program: &Program, estimate: &[Int]) -> Result<String, Diagnostic> {
-    let Prepared { program, schedule, .. } = prepare(program, estimate, crate::emit::Real::F64)?;
+    let Prepared { program, schedule, .. } = prepare(program, estimate, crate::nest::Real::F64)?;
     let (mut text, docs) = (String::new(), crate::print::definitions(&program));
     for (number, group) in schedule.groups.iter().enumerate() {
         if number > 0 {

@@ -10,10 +10,9 @@ mod shape;
 pub use describe::explain_schedule;
 
 use crate::diagnostic::Diagnostic;
-use crate::economise::economise;
-use crate::emit::Real;
+use crate::economise::{economise, with_exact_ties};
 use crate::nest::verify::{holds, verify};
-use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
+use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
 use crate::program::{
     Affine, Atom, BinaryOp, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Range, Tensor, TensorId,
     TensorKind,
@@ -60,7 +59,7 @@ fn prepare(program: &Program, estimate: &[Int], real: Real) -> Result<Prepared, 
 
 /// Plain loops, if it can be shown that they stay inside their buffers.
 fn plain(program: &Program, estimate: &[Int], real: Real) -> Result<Option<Prepared>, Diagnostic> {
-    let prepared = arranged(program.clone(), estimate, real, true)?;
+    let prepared = arranged(with_exact_ties(program)?, estimate, real, true)?;
     let frame = &prepared.nest.frame;
     let sizes: Vec<Int> = estimates(frame, estimate).iter().map(|size| Int::from(*size as i64)).collect();
     let inside = verify(&prepared.nest).is_ok_and(|checks| checks.iter().all(|check| holds(check, &sizes)));
@@ -407,7 +406,9 @@ impl Making {
 
 /// How the values of the slab index are divided into items.
 fn work(range: &Range, group: &Group) -> Work {
-    let (low, high) = (range.low[0].clone(), range.high[0].clone());
+    // Bounds in other indices are those of the loops inside.
+    let plain = |bounds: &[Affine]| bounds.iter().find(|b| !b.uses_indices()).unwrap_or(&bounds[0]).clone();
+    let (low, high) = (plain(&range.low), plain(&range.high));
     match group.parts {
         None => Work { low, high, step: Affine::constant(group.tile * group.tiles), parts: None },
         Some(parts) => {

@@ -30,6 +30,15 @@ pub const LAST: usize = 1;
 /// The number of the item.
 pub const ITEM: usize = 2;
 
+/// The type of the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Real {
+    /// `double`
+    F64,
+    /// `float`
+    F32,
+}
+
 /// Everything that is run for one program.
 #[derive(Clone, Debug)]
 pub struct Nest {

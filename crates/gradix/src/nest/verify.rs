@@ -18,7 +18,7 @@ pub struct Check {
 }
 
 /// Checks that
-/// - every variable is bound before it is used, and once;
+/// - every variable is bound before it is used, and once; the range of the work has none;
 /// - inputs are not written, and a local buffer is touched by its own kernel only;
 /// - accesses have as many subscripts as their buffers have dimensions;
 /// - a leaf has a reduction if and only if it has loops for it, and its shape names loops that fit;
@@ -32,6 +32,8 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
         let mut context = nest.frame.size_context();
         context.extend(work_domain(&kernel.work));
         let mut visit = Visit { nest, number, kernel, exprs: &mut exprs, checks: &mut checks };
+        let Work { low, high, step, .. } = &kernel.work;
+        [low, high, step].into_iter().try_for_each(|affine| visit.bound(affine, &[]))?;
         visit.steps(&kernel.steps, &mut bound, &context)?;
     }
     Ok(checks)

@@ -49,7 +49,7 @@ unary! {
     Cosh "cosh" libm::cosh;
     Tanh "tanh" libm::tanh;
     Asinh "asinh" libm::asinh;
-    Acosh "acosh" libm::acosh;
+    Acosh "acosh" scalar::acosh;
     Atanh "atanh" libm::atanh;
     Erf "erf" scalar::erf;
     Erfc "erfc" scalar::erfc;
