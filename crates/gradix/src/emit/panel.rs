@@ -301,11 +301,14 @@ impl Contraction<'_> {
         }
     }
 
+    /// Term by term, so that neighbours in the lanes are read one after the other.
     fn pack_lanes_from(&self, w: &mut Writer, parts: &Parts, block: &str, lane: &str) {
         let operands = self.panels.by_lane.len();
         let width = self.vectors;
         let panel = w.names.fresh("panel");
-        w.lines.line(format!("gx_t *{panel} = {};", parts.lane_panel));
+        w.lines.open("");
+        let at = self.open_terms(w, parts);
+        w.lines.line(format!("gx_t *{panel} = {} + {at}*{operands}*{width}*GX_W;", parts.lane_panel));
         let (stop, step) = (&parts.last_lane, format!("{width}*GX_W"));
         w.lines.open(format!("for (int64_t {lane} = {block}; {lane} <= {stop}; {lane} += {step})"));
         let mut names = vec![lane.to_string()];
@@ -327,7 +330,6 @@ impl Contraction<'_> {
                     partial.push(n);
                 }
             }
-            let at = self.open_terms(w, parts);
             let instances = Instances { lanes: Some((self.lane.variable, names.clone())), rows: None, partial };
             let mut values = w.values(instances);
             let mut found = Vec::new();
@@ -337,14 +339,15 @@ impl Contraction<'_> {
                 }
             }
             for (number, vector, value) in found {
-                let offset = format!("(({at}*{operands} + {number})*{width} + {vector})*GX_W");
+                let offset = format!("({number}*{width} + {vector})*GX_W");
                 w.lines.line(format!("gx_store({panel} + {offset}, {value});"));
             }
-            self.close_terms(w, &at);
         }
         w.names.variables[self.lane.variable] = lane.to_string();
         w.lines.close();
         w.lines.line(format!("{panel} += {operands}*{width}*GX_W*{};", parts.terms));
+        w.lines.close();
+        self.close_terms(w, &at);
         w.lines.close();
     }
 
