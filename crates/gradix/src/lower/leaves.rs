@@ -69,7 +69,7 @@ impl Lowering<'_> {
             if before == 0 && ranges[slab].low.len() == 2 && ranges[slab].low[0] == making.kernel.work.low {
                 ranges[slab].low.remove(0);
             }
-            if after == 0 && making.kernel.work.parts.is_none() && ranges[slab].high[0] == making.kernel.work.high {
+            if after == 0 && ranges[slab].high[0] == making.kernel.work.high {
                 ranges[slab].high.remove(0);
             }
         }

@@ -10,7 +10,7 @@ mod shape;
 pub use describe::explain_schedule;
 
 use crate::diagnostic::Diagnostic;
-use crate::economise::{economise, with_exact_ties};
+use crate::economise::{economise, economise_in_place, with_exact_ties};
 use crate::nest::verify::{holds, verify};
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
 use crate::program::{
@@ -54,7 +54,29 @@ fn prepare(program: &Program, estimate: &[Int], real: Real) -> Result<Prepared, 
     {
         return Ok(prepared);
     }
-    arranged(economise(program, &assumed)?, estimate, real, false)
+    let prepared = arranged(economise(program, &assumed)?, estimate, real, false)?;
+    match takes_room(program, &prepared, estimate) {
+        true => arranged(economise_in_place(program, &assumed)?, estimate, real, false),
+        false => Ok(prepared),
+    }
+}
+
+/// A buffer of so many elements is no burden.
+const LITTLE_ROOM: f64 = 262_144.0;
+
+/// Whether something is stored that is larger than all arguments and results, and that the program does not name.
+fn takes_room(program: &Program, prepared: &Prepared, estimate: &[Int]) -> bool {
+    let (nest, sizes) = (&prepared.nest, estimates(&prepared.nest.frame, estimate));
+    let elements = |tensor: &Tensor| -> f64 {
+        tensor.extents.iter().map(|extent| schedule::value(extent, &[], &sizes).max(0.0)).product()
+    };
+    let named = |tensor: &Tensor| program.tensors.iter().any(|known| known.name == tensor.name);
+    let buffers = || nest.frame.tensors.iter().zip(&nest.kinds);
+    let outside = |kind: &BufferKind| matches!(kind, BufferKind::Input | BufferKind::Output);
+    let room: f64 = buffers().filter(|(_, kind)| outside(kind)).map(|(tensor, _)| elements(tensor)).sum();
+    buffers().any(|(tensor, kind)| {
+        *kind == BufferKind::Temporary && !named(tensor) && elements(tensor) > room.max(LITTLE_ROOM)
+    })
 }
 
 /// Plain loops, if it can be shown that they stay inside their buffers.

@@ -27,7 +27,8 @@ const MAX_CUTS: usize = 8;
 pub fn split(lowering: &mut Lowering, placed: &Placed, making: &Making) -> Vec<Piece> {
     let known = [making.context.as_slice(), &output_domain(placed)].concat();
     let mut pieces = Vec::new();
-    for region in by_equations(lowering, placed, &known) {
+    for mut region in by_equations(lowering, placed, &known) {
+        region.extend(with_terms(placed, &known));
         let cuts = cuts(lowering, placed, making, &known, &region);
         for part in parts(&known, region, cuts) {
             match piece(lowering, placed, &known, &part) {
@@ -37,6 +38,27 @@ pub fn split(lowering: &mut Lowering, placed: &Placed, making: &Making) -> Vec<P
         }
     }
     pieces
+}
+
+/// What has to hold of the outputs for a reduction to have terms, where it goes on from what is there: elsewhere there
+/// is nothing to do.
+fn with_terms(placed: &Placed, known: &[Constraint]) -> Vec<Constraint> {
+    if !placed.accumulate {
+        return Vec::new();
+    }
+    let terms = &placed.variables[placed.outputs..];
+    let outputs = &placed.variables[..placed.outputs];
+    let mut found = Vec::new();
+    for range in &placed.ranges[placed.outputs..] {
+        for (low, high) in range.low.iter().flat_map(|low| range.high.iter().map(move |high| (low, high))) {
+            let some = undivided(low, high);
+            let uses = |variables: &[usize]| variables.iter().any(|&v| some.affine.uses_index(v));
+            if uses(outputs) && !uses(terms) && !system::implies(known, &some) && !found.contains(&some) {
+                found.push(some);
+            }
+        }
+    }
+    found
 }
 
 /// Cutting would leave conditions on outputs, which a reduction can't have.
@@ -132,7 +154,7 @@ fn cuts(
         let holds = crate::schedule::value(&condition.affine, &middle, lowering.estimate) >= 0.0;
         cuts.push(if holds { condition } else { condition.negated().remove(0) });
     }
-    cuts.extend(bound_cuts(lowering, placed));
+    cuts.extend(bound_cuts(lowering, placed, &middle));
     match system::prune(cuts, &here) {
         Some(cuts) if cuts.len() <= MAX_CUTS => cuts,
         Some(_) | None => Vec::new(),
@@ -140,7 +162,7 @@ fn cuts(
 }
 
 /// Bounds of the reduction that depend on the lanes or rows give way to those that don't.
-fn bound_cuts(lowering: &Lowering, placed: &Placed) -> Vec<Constraint> {
+fn bound_cuts(lowering: &Lowering, placed: &Placed, middle: &[f64]) -> Vec<Constraint> {
     let mut cuts = Vec::new();
     if placed.reduction.is_none() {
         return cuts;
@@ -149,9 +171,15 @@ fn bound_cuts(lowering: &Lowering, placed: &Placed) -> Vec<Constraint> {
         for range in &placed.ranges[placed.outputs..] {
             for (bounds, is_low) in [(&range.low, true), (&range.high, false)] {
                 let (mixed, plain): (Vec<&Affine>, Vec<&Affine>) = bounds.iter().partition(|b| b.uses_index(v));
-                let Some(plain) = plain.first() else { continue };
+                // The one that counts in the middle.
+                let strictness = |bound: &Affine| {
+                    let value = crate::schedule::value(bound, middle, lowering.estimate);
+                    if is_low { value } else { -value }
+                };
+                let stricter = |a: &&Affine, b: &&Affine| strictness(a).total_cmp(&strictness(b));
+                let Some(plain) = plain.iter().copied().max_by(stricter) else { continue };
                 for bound in mixed {
-                    let (low, high) = if is_low { (bound, *plain) } else { (*plain, bound) };
+                    let (low, high) = if is_low { (bound, plain) } else { (plain, bound) };
                     cuts.push(undivided(low, high));
                 }
             }

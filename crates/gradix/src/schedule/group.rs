@@ -18,6 +18,9 @@ const MAX_HALO: i64 = 4;
 /// The numbers of parts of a reduction that are tried.
 const PARTS: [i64; 2] = [16, 8];
 
+/// How many items of work a group has, at least.
+const FEW_ITEMS: i64 = 8;
+const MANY_ITEMS: i64 = 32;
 /// Lanes of fewer values than this are not divided into slabs.
 const WIDE: f64 = 512.0;
 /// A reduction of so many terms is split, for its operands to stay in the cache, unless it has many elements.
@@ -186,8 +189,10 @@ impl Grouping<'_> {
         let rank = definition.rank;
         let mut found = Vec::new();
         for slab in 0..definition.indices.len() {
-            let Some((low, high)) = self.bounds(definition, slab) else { continue };
             let reduced = slab >= rank;
+            // What it reads of the group at the slab index bounds that, too.
+            let group = || (reduced && related).then(|| (choice.low.clone(), choice.high.clone()));
+            let Some((low, high)) = self.bounds(definition, slab).or_else(group) else { continue };
             let same = low == choice.low && high == choice.high;
             if !related && (reduced || !same) || !same && !self.covers(choice, &low, &high) {
                 continue;
@@ -320,6 +325,31 @@ impl Grouping<'_> {
         }
     }
 
+    /// Whether a reduction has far more terms at one end of the slab index than at the other.
+    fn is_uneven(&self, member: &Member) -> bool {
+        let definition = &self.program.definitions[member.definition];
+        let Some(slab) = member.slab.filter(|&p| p < definition.rank) else { return false };
+        let terms = |at_end: bool| {
+            let mut point: Vec<f64> = Vec::new();
+            let mut terms = 1.0;
+            for (position, index) in definition.indices.iter().enumerate() {
+                let at = |bound: &Affine| super::value(bound, &point, self.estimate);
+                let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
+                let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
+                if position >= definition.rank {
+                    terms *= (high - low + 1.0).max(1.0);
+                }
+                point.push(match position == slab {
+                    true => low + (high - low) * if at_end { 0.9 } else { 0.1 },
+                    false => (low + high) / 2.0,
+                });
+            }
+            terms
+        };
+        let (start, end) = (terms(false), terms(true));
+        start.max(end) > 2.0 * start.min(end)
+    }
+
     /// Chooses the height of a slab: what is local stays in the second cache.
     fn sized(&self, members: Vec<Member>, choice: &Choice) -> Group {
         const CACHE: f64 = 144.0 * 1024.0;
@@ -333,7 +363,14 @@ impl Grouping<'_> {
         let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
         let least = (rows * 20_000.0 / work.max(1.0)).ceil().min(rows.max(1.0));
         let parts = (choice.parts > 0).then_some(choice.parts);
-        let share = match rows / parts.unwrap_or(8) as f64 {
+        // Products of matrices pack their operands once for each item; what is uneven needs many items.
+        let is_product = |m: &Member| {
+            let definition = &self.program.definitions[m.definition];
+            definition.reduction.is_some() && definition.rank > 1
+        };
+        let uneven = members.iter().any(|m| self.is_uneven(m));
+        let items = if members.iter().any(is_product) && !uneven { FEW_ITEMS } else { MANY_ITEMS };
+        let share = match rows / parts.unwrap_or(items) as f64 {
             few if rows < 16.0 => few.ceil(),
             many => (many / 8.0).ceil() * 8.0,
         };
