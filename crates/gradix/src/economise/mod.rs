@@ -92,6 +92,7 @@ fn economise_with(program: &Program, estimate: &[f64], large: f64) -> Result<Pro
 /// The program with terms that are compared with their reduction computed in one place.
 pub fn with_exact_ties(program: &Program) -> Result<Program, Diagnostic> {
     let mut program = program.clone();
+    straighten::straighten(&mut program);
     ties::store(&mut program)?;
     Ok(program)
 }

@@ -190,8 +190,13 @@ impl Grouping<'_> {
         let mut found = Vec::new();
         for slab in 0..definition.indices.len() {
             let reduced = slab >= rank;
-            // What it reads of the group at the slab index bounds that, too.
-            let group = || (reduced && related).then(|| (choice.low.clone(), choice.high.clone()));
+            // What it reads of the group exactly at the slab index bounds that, too.
+            let at_slab = |(producer, subscripts): &(usize, Vec<Affine>)| {
+                let member = draft.members.iter().position(|m| m == producer);
+                member.is_some_and(|m| subscripts.get(choice.slabs[m]).and_then(|s| distance(s, slab)) == Some(0))
+            };
+            let is_bound = reduced && self.reads[position].iter().any(at_slab);
+            let group = || is_bound.then(|| (choice.low.clone(), choice.high.clone()));
             let Some((low, high)) = self.bounds(definition, slab).or_else(group) else { continue };
             let same = low == choice.low && high == choice.high;
             if !related && (reduced || !same) || !same && !self.covers(choice, &low, &high) {
