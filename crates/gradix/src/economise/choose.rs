@@ -16,9 +16,6 @@ const ENOUGH: f64 = 0.02;
 /// The same for a pointwise part that is a single number.
 const SCALAR: f64 = 0.25;
 
-/// Where a part has more elements than all inputs and results, each has to save this much.
-const LARGE: f64 = 16.0;
-
 /// A way to write one definition, and what it saves if the parts cost nothing.
 pub struct Way {
     pub place: usize,
@@ -45,6 +42,8 @@ pub struct Choices {
     pub ways: Vec<Way>,
     /// The elements of all inputs and results.
     pub room: f64,
+    /// What each element has to save of a part that has more.
+    pub large: f64,
     pub valid: HashMap<usize, bool>,
 }
 
@@ -121,7 +120,7 @@ impl Choices {
             before += way.before.weight;
             ways.push(number);
         }
-        let large = size > self.room && gained.weight < LARGE * size;
+        let large = size > self.room && gained.weight < self.large * size;
         let share = if scalar { SCALAR } else { ENOUGH };
         let enough = gained.weight > share * before && gained.operations >= 0.0;
         (enough && !large).then_some((gained.weight, ways))

@@ -55,6 +55,9 @@ const SUMMED: f64 = 1.0;
 /// The weight of one more value that is kept.
 const KEPT: f64 = 3.0;
 
+/// Where a part has more elements than all inputs and results, each has to save this much.
+const LARGE: f64 = 16.0;
+
 /// The program with fewer operations. `estimate` has an assumed value for every param.
 ///
 /// ```
@@ -65,11 +68,20 @@ const KEPT: f64 = 3.0;
 /// assert!(text.contains("y[i] = sum[j] A[i, j] * sum[k] B[j, k] * x[k]"), "{text}");
 /// ```
 pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
+    economise_within(program, estimate, LARGE)
+}
+
+/// The same without new definitions that have more elements than all inputs and results.
+pub fn economise_lean(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
+    economise_within(program, estimate, f64::INFINITY)
+}
+
+fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<Program, Diagnostic> {
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
     let mut best = settled(with_exact_ties(program)?)?;
     for _ in 0..MAX_SWEEPS {
-        let Some(next) = sweep(&best, &assumed).and_then(|next| settled(next).ok()) else { break };
+        let Some(next) = sweep(&best, &assumed, large).and_then(|next| settled(next).ok()) else { break };
         let (before, after) = (total(&best, &assumed), total(&next, &assumed));
         if after.operations > before.operations || after.weight >= before.weight {
             break;
@@ -109,7 +121,7 @@ fn total(program: &Program, assumed: &HashMap<String, f64>) -> Work {
 }
 
 /// Takes the ways that save most, one for each definition; `None` if there is none.
-fn sweep(program: &Program, assumed: &HashMap<String, f64>) -> Option<Program> {
+fn sweep(program: &Program, assumed: &HashMap<String, f64>, large: f64) -> Option<Program> {
     let mut program = program.clone();
     let context = program.size_context();
     let sizes = work::sizes(&program, assumed);
@@ -118,7 +130,7 @@ fn sweep(program: &Program, assumed: &HashMap<String, f64>) -> Option<Program> {
     let common = hoist::common(&program, &mut canon, &existing);
     let ways = ways(&mut program, &mut canon, &common, &sizes, &context);
     let room = room(&program, &sizes);
-    let mut choices = Choices { program, context, sizes, existing, ways, room, valid: HashMap::new() };
+    let mut choices = Choices { program, context, sizes, existing, ways, room, large, valid: HashMap::new() };
     let chosen = choices.choose();
     if chosen.is_empty() {
         return None;
