@@ -24,6 +24,7 @@ const ORDER: &[&str] = &[
     "settle",
     "simplify",
     "derive",
+    "restrict",
     "economise",
     "explain",
     "graph",

@@ -8,7 +8,7 @@ use gradix_run::{Backend, Dtype, Gradient};
 use std::path::{Path, PathBuf};
 
 /// The sizes that executables are prepared for.
-const ASSUMED: i64 = 500;
+pub const ASSUMED: i64 = 500;
 /// Sizes for which plain loops are made.
 const FEW: i64 = 4;
 /// The fewest sizes at which each program must run, besides odd ones.
@@ -57,7 +57,7 @@ fn examples_that_are_prepared_for_small_sizes_agree_with_the_oracle() {
     }
 }
 
-fn examples() -> Vec<(String, String)> {
+pub fn examples() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "gx")).collect();
@@ -89,7 +89,7 @@ fn compare(subject: &mut Subject, given: &[(String, i64)], tolerance: f64) -> bo
 }
 
 /// Odd sizes that are different from each other, sizes that are all the same, and those that were found to be allowed.
-fn sizes(resolved: &Resolved) -> Vec<Vec<(String, i64)>> {
+pub fn sizes(resolved: &Resolved) -> Vec<Vec<(String, i64)>> {
     let program = &resolved.program;
     let names = free(program);
     let base = match names.len() {

@@ -10,6 +10,7 @@ mod derivatives;
 mod examples;
 mod extremes;
 mod generated;
+mod parts;
 #[path = "../random/mod.rs"]
 mod random;
 mod special;

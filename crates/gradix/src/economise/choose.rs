@@ -16,9 +16,6 @@ const ENOUGH: f64 = 0.02;
 /// The same for a pointwise part that is a single number.
 const SCALAR: f64 = 0.25;
 
-/// Where a part has more elements than all inputs and results, each has to save this much.
-pub const LARGE: f64 = 8.0;
-
 /// A way to write one definition, and what it saves if the parts cost nothing.
 pub struct Way {
     pub place: usize,
@@ -45,7 +42,7 @@ pub struct Choices {
     pub ways: Vec<Way>,
     /// The elements of all inputs and results.
     pub room: f64,
-    /// What each element of a part has to save that has more.
+    /// What each element has to save of a part that has more.
     pub large: f64,
     pub valid: HashMap<usize, bool>,
 }

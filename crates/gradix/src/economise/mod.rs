@@ -55,6 +55,9 @@ const SUMMED: f64 = 1.0;
 /// The weight of one more value that is kept.
 const KEPT: f64 = 3.0;
 
+/// Where a part has more elements than all inputs and results, each has to save this much.
+const LARGE: f64 = 8.0;
+
 /// The program with fewer operations. `estimate` has an assumed value for every param.
 ///
 /// ```
@@ -65,16 +68,15 @@ const KEPT: f64 = 3.0;
 /// assert!(text.contains("y[i] = sum[j] A[i, j] * sum[k] B[j, k] * x[k]"), "{text}");
 /// ```
 pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
-    economise_with(program, estimate, choose::LARGE)
+    economise_within(program, estimate, LARGE)
 }
 
-/// The same without parts that have more elements than all inputs and results.
-pub fn economise_in_place(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
-    economise_with(program, estimate, f64::INFINITY)
+/// The same without new definitions that have more elements than all inputs and results.
+pub fn economise_lean(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
+    economise_within(program, estimate, f64::INFINITY)
 }
 
-/// A part with more elements than all inputs and results has to save `large` for each of them.
-fn economise_with(program: &Program, estimate: &[f64], large: f64) -> Result<Program, Diagnostic> {
+fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<Program, Diagnostic> {
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
     let mut best = settled(with_exact_ties(program)?)?;

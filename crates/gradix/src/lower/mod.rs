@@ -10,7 +10,7 @@ mod shape;
 pub use describe::explain_schedule;
 
 use crate::diagnostic::Diagnostic;
-use crate::economise::{economise, economise_in_place, with_exact_ties};
+use crate::economise::{economise, economise_lean, with_exact_ties};
 use crate::nest::verify::{holds, verify};
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
 use crate::program::{
@@ -55,28 +55,40 @@ fn prepare(program: &Program, estimate: &[Int], real: Real) -> Result<Prepared, 
         return Ok(prepared);
     }
     let prepared = arranged(economise(program, &assumed)?, estimate, real, false)?;
-    match takes_room(program, &prepared, estimate) {
-        true => arranged(economise_in_place(program, &assumed)?, estimate, real, false),
-        false => Ok(prepared),
+    let room = FREE + room(program, &assumed);
+    if stored(&prepared, estimate) <= room {
+        return Ok(prepared);
     }
+    let lean = arranged(economise_lean(program, &assumed)?, estimate, real, false)?;
+    Ok(if stored(&lean, estimate) < stored(&prepared, estimate) { lean } else { prepared })
 }
 
-/// A buffer of so many elements is no burden.
-const LITTLE_ROOM: f64 = 262_144.0;
+/// So many elements may be stored whatever the sizes of the program are.
+const FREE: f64 = 524_288.0;
 
-/// Whether something is stored that is larger than all arguments and results, and that the program does not name.
-fn takes_room(program: &Program, prepared: &Prepared, estimate: &[Int]) -> bool {
-    let (nest, sizes) = (&prepared.nest, estimates(&prepared.nest.frame, estimate));
-    let elements = |tensor: &Tensor| -> f64 {
-        tensor.extents.iter().map(|extent| schedule::value(extent, &[], &sizes).max(0.0)).product()
+/// The elements that may be stored besides: as many as those of the results, the definitions that the program names, and
+/// the arguments twice.
+fn room(program: &Program, estimate: &[f64]) -> f64 {
+    let factor = |tensor: &Tensor| match tensor.kind {
+        TensorKind::Input => 2.0,
+        TensorKind::Defined => 1.0,
+        TensorKind::Nested => 0.0,
     };
-    let named = |tensor: &Tensor| program.tensors.iter().any(|known| known.name == tensor.name);
-    let buffers = || nest.frame.tensors.iter().zip(&nest.kinds);
-    let outside = |kind: &BufferKind| matches!(kind, BufferKind::Input | BufferKind::Output);
-    let room: f64 = buffers().filter(|(_, kind)| outside(kind)).map(|(tensor, _)| elements(tensor)).sum();
-    buffers().any(|(tensor, kind)| {
-        *kind == BufferKind::Temporary && !named(tensor) && elements(tensor) > room.max(LITTLE_ROOM)
-    })
+    program.tensors.iter().map(|tensor| factor(tensor) * elements(tensor, estimate)).sum()
+}
+
+/// The elements that are stored for other kernels to read, but for parts of reductions.
+fn stored(prepared: &Prepared, estimate: &[Int]) -> f64 {
+    let program = &prepared.program;
+    let estimate = estimates(program, estimate);
+    let members = prepared.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
+    let tensors = members.map(|member| program.definitions[member.definition].tensor);
+    let temporaries = tensors.filter(|tensor| !program.outputs.contains(tensor));
+    temporaries.map(|tensor| elements(&program[tensor], &estimate)).sum()
+}
+
+fn elements(tensor: &Tensor, estimate: &[f64]) -> f64 {
+    tensor.extents.iter().map(|extent| schedule::value(extent, &[], estimate).max(0.0)).product()
 }
 
 /// Plain loops, if it can be shown that they stay inside their buffers.
@@ -198,7 +210,7 @@ fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real,
     let context = program.size_context();
     let docs = crate::print::definitions(program);
     let slabs = Default::default();
-    let mut lowering = Lowering { program, estimate, nest, context, slabs, width: 1.0, lanes, docs };
+    let mut lowering = Lowering { program, estimate, nest, context, slabs, panels: None, width: 1.0, lanes, docs };
     schedule.groups.iter().for_each(|group| lowering.group(group));
     lowering.nest
 }
@@ -210,6 +222,8 @@ struct Lowering<'a> {
     nest: Nest,
     context: Vec<Constraint>,
     slabs: leaves::Slabs,
+    /// The buffer for packed operands that the leaves of a kernel share, which run one after the other.
+    panels: Option<(usize, TensorId)>,
     /// The height of the slab at hand.
     width: f64,
     /// The assumed number of lanes of a vector.

@@ -191,9 +191,23 @@ fn vectors(leaf: &Leaf, lanes: usize, rows: Option<(usize, usize)>, extents: &[f
 pub fn pack(lowering: &mut Lowering, leaf: &mut Leaf, kernel: usize) {
     let Some(panels) = packed(lowering, leaf) else { return };
     let (_, count) = leaf.shape.rows.expect("packed with rows");
-    let extents = vec![Affine::constant(panels.elements(count) as i64)];
-    let scratch = lowering.buffer("panels".into(), extents, 1, BufferKind::Local(kernel));
+    let scratch = scratch(lowering, panels.elements(count), kernel);
     leaf.shape.panels = Some(Panels { scratch, ..panels });
+}
+
+/// The buffer of a kernel for packed operands, with this many elements at least.
+fn scratch(lowering: &mut Lowering, elements: usize, kernel: usize) -> TensorId {
+    let extent = Affine::constant(elements as i64);
+    if let Some((_, known)) = lowering.panels.filter(|(of, _)| *of == kernel) {
+        let present = &mut lowering.nest.frame.tensors[known.0 as usize].extents[0];
+        if present.offset() < extent.offset() {
+            *present = extent;
+        }
+        return known;
+    }
+    let new = lowering.buffer("panels".into(), vec![extent], 1, BufferKind::Local(kernel));
+    lowering.panels = Some((kernel, new));
+    new
 }
 
 fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {

@@ -112,6 +112,32 @@ impl Grouping<'_> {
         })
     }
 
+    /// Whether everything that reads a definition, and members of a group, reads them at one slab: then it can be in the
+    /// group too.
+    fn meets_at(&self, draft: &Draft, choice: &Choice, position: usize, slab: usize) -> bool {
+        let at = |p: usize| match draft.members.iter().position(|m| *m == p) {
+            Some(member) => Some(choice.slabs[member]),
+            None => (p == position).then_some(slab),
+        };
+        let readers = self.reads.iter().zip(&self.program.definitions);
+        readers.filter(|(reads, _)| reads.iter().any(|(p, _)| *p == position)).all(|(reads, reader)| {
+            (0..reader.indices.len()).any(|index| {
+                reads.iter().all(|(p, subscripts)| match at(*p).and_then(|slab| subscripts.get(slab)) {
+                    Some(subscript) => distance(subscript, index).is_some(),
+                    None => at(*p).is_none(),
+                })
+            })
+        })
+    }
+
+    /// Whether a definition has more elements than all arguments and results.
+    fn is_large(&self, position: usize) -> bool {
+        let size = |affine: &Affine| super::value(affine, &[], self.estimate).max(0.0);
+        let elements = |id: TensorId| self.program[id].extents.iter().map(size).product::<f64>();
+        let given = self.program.inputs().chain(self.program.outputs.iter().copied());
+        elements(self.tensor(position)) > given.map(elements).sum()
+    }
+
     /// Whether a definition only brings elements into another order: those that read it want all of it.
     fn is_copy(&self, position: usize) -> bool {
         matches!(self.program.exprs[self.program.definitions[position].body], Expr::Access(..))
@@ -204,6 +230,9 @@ impl Grouping<'_> {
             }
             let lanes = rank > 1 && super::arrange::lanes(self.program, definition, self.estimate) == Some(slab);
             if lanes && self.sizes[position][slab] < WIDE || !self.fits(draft, choice, position, slab) {
+                continue;
+            }
+            if !related && self.is_large(position) && !self.meets_at(draft, choice, position, slab) {
                 continue;
             }
             let mut next = choice.clone();

@@ -1,0 +1,167 @@
+//! How much memory a gradient takes besides its arguments and results: no more than its results, twice its arguments and
+//! the definitions that the user named take together, and a few MiB.
+//!
+//! Nothing is run: the memory is that of the buffers of the nest, placed as a run places them. What the virtual machine
+//! needs for the block of points at hand is not counted.
+
+use gradix::nest::{BufferKind, Nest, Real};
+use gradix::program::{ParamKind, Program, TensorId, TensorKind};
+use gradix::resolve::Places;
+use gradix::sizes::{Known, bind};
+use gradix::{Int, Resolved};
+use gradix_run::buffers::padded;
+use gradix_run::gradient::shape;
+use gradix_run::{Gradient, layout};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What may be stored however small the program is: 524 288 numbers, and the ends of cache lines.
+const FREE: usize = 4 << 20;
+/// What each thread may have: packed operands for a contraction, of at most six kinds of 256 terms for 384 lanes
+/// (3.8 MiB for five by lane and one by row), and slabs of 147 456 numbers in all (1.2 MiB) with a few rows beside them.
+const LOCAL: usize = 6 << 20;
+
+/// Programs that take more, with the buffer that does it and the reason.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    (
+        "nbody",
+        "dr2",
+        "the derivative by x reads r2 and its derivative at [i, j] and at [j, i]: two of N*N for one named",
+    ),
+    ("tropical", "db_parts", "16 parts of db instead of all terms that are compared with their largest"),
+    ("w02_kernel_sum", "dz_sum_parts", "16 parts of dz instead of the N*M kernel values"),
+];
+
+type Sizes = Vec<(String, i64)>;
+
+#[test]
+fn gradients_take_no_more_memory_than_their_arguments_and_results() {
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    for (name, text, sizes) in workloads().into_iter().chain(examples()) {
+        let needed = needed(&text, &sizes);
+        if needed.temporary > needed.allowed + FREE || needed.local > LOCAL {
+            found.entry(name).or_insert(needed.largest);
+        }
+    }
+    let found: Vec<(&str, &str)> = found.iter().map(|(name, buffer)| (&**name, &**buffer)).collect();
+    let known: Vec<(&str, &str)> = EXCEPTIONS.iter().map(|(name, buffer, _)| (*name, *buffer)).collect();
+    assert_eq!(found, known, "(program, its largest temporary)");
+}
+
+/// Bytes in double precision.
+#[derive(Debug)]
+struct Needed {
+    /// Results, twice the arguments, and what the user named.
+    allowed: usize,
+    /// The block of temporaries.
+    temporary: usize,
+    /// The local buffers of a thread.
+    local: usize,
+    /// The name of the largest temporary.
+    largest: String,
+}
+
+fn needed(text: &str, given: &[(String, i64)]) -> Needed {
+    let Resolved { program, .. } = gradix::resolve(&gradix::syntax::parse(text).unwrap(), &[]).unwrap();
+    let derivative = Gradient::with_results(&program, None, None).unwrap().derivative;
+    let sizes = bound(&derivative, given);
+    let nest = gradix::lower_as(&derivative, &sizes, Real::F64).unwrap();
+    let frame_sizes = bound(&nest.frame, given);
+    let bytes = |buffer: TensorId| padded(nest.elements(buffer, &frame_sizes).unwrap() * size_of::<f64>()).unwrap();
+    let lifetimes = layout::lifetimes(&nest);
+    let alive = |buffer: &TensorId| lifetimes[buffer.0 as usize].is_some();
+    let temporaries: Vec<TensorId> = nest.buffers(BufferKind::Temporary).filter(alive).collect();
+    let requests: Vec<_> = temporaries.iter().filter_map(|&t| Some((bytes(t), lifetimes[t.0 as usize]?))).collect();
+    let largest = temporaries.iter().max_by_key(|buffer| bytes(**buffer));
+    let local = |kernel: usize| nest.buffers(BufferKind::Local(kernel)).map(bytes).sum::<usize>();
+    Needed {
+        allowed: allowed(&program, given) + results(&derivative, &sizes),
+        temporary: layout::place(&requests).unwrap().1,
+        local: (0..nest.kernels.len()).map(local).max().unwrap_or(0),
+        largest: largest.map_or(String::new(), |&buffer| name(&nest, buffer)),
+    }
+}
+
+fn name(nest: &Nest, buffer: TensorId) -> String {
+    nest.frame[buffer].name.clone()
+}
+
+/// Twice the arguments of the gradient (those of the program, and the derivatives of its results) and what is named.
+fn allowed(program: &Program, given: &[(String, i64)]) -> usize {
+    let sizes = bound(program, given);
+    let factor = |tensor: TensorId| match program[tensor].kind {
+        TensorKind::Input => 2,
+        TensorKind::Defined if program.outputs.contains(&tensor) => 2,
+        TensorKind::Defined => 1,
+        TensorKind::Nested => 0,
+    };
+    let tensors = (0..program.tensors.len() as u32).map(TensorId).filter(|tensor| factor(*tensor) > 0);
+    tensors.map(|tensor| factor(tensor) * array_bytes(program, &sizes, tensor)).sum()
+}
+
+fn results(program: &Program, sizes: &[Int]) -> usize {
+    program.outputs.iter().map(|&tensor| array_bytes(program, sizes, tensor)).sum()
+}
+
+fn array_bytes(program: &Program, sizes: &[Int], tensor: TensorId) -> usize {
+    shape(program, sizes, tensor).unwrap().iter().product::<usize>() * size_of::<f64>()
+}
+
+/// The sizes of a program, of which some may not be mentioned any more.
+fn bound(program: &Program, given: &[(String, i64)]) -> Vec<Int> {
+    let given = given.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
+    bind(program, &Known { given, shapes: Vec::new() }, &Places::default()).unwrap()
+}
+
+/// The programs of the benchmark, at a quarter of the sizes that are timed, at these, and at four times as much.
+fn workloads() -> Vec<(String, String, Sizes)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
+    let list = std::fs::read_to_string(folder.join("workloads.json")).unwrap();
+    let between = |text: &str, start: &str, end: &str| {
+        let (_, rest) = text.split_once(start).unwrap();
+        rest.split_once(end).unwrap().0.to_string()
+    };
+    let mut found = Vec::new();
+    for entry in list.split("{\"id\"").skip(1) {
+        let path = folder.join("workloads").join(between(entry, "\"file\": \"", "\""));
+        let sizes = between(entry, "\"sizes\": {", "}");
+        let sizes = sizes.split(',').map(|size| size.split_once(':').unwrap());
+        let sizes: Sizes =
+            sizes.map(|(name, size)| (name.trim().trim_matches('"').into(), size.trim().parse().unwrap())).collect();
+        for (times, over) in [(1, 4), (1, 1), (4, 1)] {
+            let sizes = sizes.iter().map(|(name, size)| (name.clone(), size * times / over)).collect();
+            found.push((stem(&path), std::fs::read_to_string(&path).unwrap(), sizes));
+        }
+    }
+    assert_eq!(found.len(), 30);
+    found
+}
+
+/// The examples, with all sizes the same.
+fn examples() -> Vec<(String, String, Sizes)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "gx"));
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let program = gradix::resolve(&gradix::syntax::parse(&text).unwrap(), &[]).unwrap().program;
+        let free = program.params.iter().filter(|param| param.kind == ParamKind::Free);
+        let names: Vec<String> = free.map(|param| param.name.clone()).collect();
+        let size = |name: &String| match (names.len(), stem(&path).as_str(), name.as_str()) {
+            (_, "conv1d", "K") => 5,
+            (0 | 1, ..) => 4000,
+            (2, ..) => 2000,
+            (3, ..) => 400,
+            (4, ..) => 100,
+            _ => 48,
+        };
+        found.push((stem(&path), text, names.iter().map(|name| (name.clone(), size(name))).collect()));
+    }
+    found
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap().to_string_lossy().into_owned()
+}
