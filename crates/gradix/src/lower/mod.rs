@@ -421,8 +421,9 @@ impl Lowering<'_> {
         let work = &making.kernel.work;
         let (low, high) =
             (schedule::value(&work.low, &[], self.estimate), schedule::value(&work.high, &[], self.estimate));
-        middle[FIRST] = (low + high) / 2.0;
-        middle[LAST] = middle[FIRST] + making.size as f64;
+        let half = making.size as f64 / 2.0;
+        middle[FIRST] = ((low + high) / 2.0 - half).max(low);
+        middle[LAST] = ((low + high) / 2.0 + half).min(high);
         middle[making.tile] = middle[FIRST];
         for (&v, range) in placed.variables.iter().zip(&placed.ranges) {
             let low = range.low.iter().map(|a| schedule::value(a, &middle, self.estimate));

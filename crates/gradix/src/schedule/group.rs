@@ -397,13 +397,15 @@ impl Grouping<'_> {
         let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
         let least = (rows * 20_000.0 / work.max(1.0)).ceil().min(rows.max(1.0));
         let parts = (choice.parts > 0).then_some(choice.parts);
-        // Products of matrices pack their operands once for each item; what is uneven needs many items.
+        // Products of matrices pack their operands once for each item, and halos are computed again; what is uneven
+        // needs many items.
         let is_product = |m: &Member| {
             let definition = &self.program.definitions[m.definition];
             definition.reduction.is_some() && definition.rank > 1
         };
         let uneven = members.iter().any(|m| self.is_uneven(m));
-        let items = if members.iter().any(is_product) && !uneven { FEW_ITEMS } else { MANY_ITEMS };
+        let repeats = members.iter().any(|m| is_product(m) || m.halo != (0, 0));
+        let items = if repeats && !uneven { FEW_ITEMS } else { MANY_ITEMS };
         let share = match rows / parts.unwrap_or(items) as f64 {
             few if rows < 16.0 => few.ceil(),
             many => (many / 8.0).ceil() * 8.0,
