@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Before these rules, terms that are compared with their `max` or `min` become definitions of their own
-//! ([`ties`](mod@ties)), so that they are the same to the last bit in both places.
+//! (`ties`), so that they are the same to the last bit in both places.
 //!
 //! Every rule proposes ways to write a definition by way of parts, which are definitions of their own. A way is
 //! taken if it lowers the number of operations at the assumed sizes ([`work`](mod@work)); a part that several definitions
