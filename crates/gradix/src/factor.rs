@@ -5,9 +5,7 @@
 
 use crate::bounds;
 use crate::build::{self, Product};
-use crate::program::{
-    Affine, BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, TensorId, UnaryOp,
-};
+use crate::program::{Affine, BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, UnaryOp};
 use crate::system;
 use std::collections::HashSet;
 
@@ -47,7 +45,7 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
     let context = program.size_context();
     let mut seen = HashSet::new();
     let mut pending: Vec<&Definition> = Vec::new();
-    for (tensor, _) in accesses(&program.exprs, root) {
+    for (tensor, _) in program.exprs.accesses(root) {
         let Some(definition) = program.definition_of(tensor) else { continue };
         if is_extreme(definition)
             && !is_never_empty(definition, &[context.as_slice(), &definition.output_domain()].concat())
@@ -59,9 +57,9 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
         }
     }
     while let Some(reader) = pending.pop() {
-        for (tensor, subscripts) in accesses(&program.exprs, reader.body) {
+        for (tensor, subscripts) in program.exprs.accesses(reader.body) {
             let Some(definition) = program.definition_of(tensor) else { continue };
-            if is_extreme(definition) && !is_filled_for(definition, &subscripts, reader, &context) {
+            if is_extreme(definition) && !is_filled_for(definition, subscripts, reader, &context) {
                 return true;
             }
             if seen.insert(tensor) {
@@ -70,14 +68,6 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
         }
     }
     false
-}
-
-fn accesses(exprs: &Exprs, root: ExprId) -> Vec<(TensorId, Vec<Affine>)> {
-    let found = exprs.postorder(root).into_iter().filter_map(|id| match &exprs[id] {
-        Expr::Access(tensor, subscripts) => Some((*tensor, subscripts.clone())),
-        _ => None,
-    });
-    found.collect()
 }
 
 fn is_extreme(definition: &Definition) -> bool {

@@ -12,13 +12,14 @@ pub fn sizes_of(nest: &Nest, given: &[Int]) -> Vec<Int> {
     sizes_of_program(&nest.frame, given)
 }
 
-/// The sizes of a program, from those of one that it was made of: sizes that were added follow from the others.
+/// The sizes of a program, from those of one that it was made of: all but the free ones, which come first, follow from
+/// these.
 pub fn sizes_of_program(program: &Program, given: &[Int]) -> Vec<Int> {
-    let mut sizes = given.to_vec();
-    for param in &program.params[given.len()..] {
+    let mut sizes: Vec<Int> = Vec::new();
+    for (position, param) in program.params.iter().enumerate() {
         let at = |affine| evaluate(affine, &sizes);
         let value = match &param.kind {
-            ParamKind::Free => panic!("a free size is not given"),
+            ParamKind::Free => given[position].clone(),
             ParamKind::Fixed(value) => value.clone(),
             ParamKind::Smallest(parts) => parts.iter().map(at).min().unwrap(),
             ParamKind::Largest(parts) => parts.iter().map(at).max().unwrap(),
@@ -57,7 +58,13 @@ pub fn run_at<T: Real>(
         })
         .collect();
     for (b, buffer) in buffers.iter().enumerate() {
-        assert_eq!(buffer.len(), nest.elements(TensorId(b as u32), sizes).unwrap(), "{}", nest.frame.tensors[b].name);
+        assert_eq!(
+            buffer.len(),
+            nest.elements(TensorId(b as u32), sizes).unwrap(),
+            "{} in\n{}",
+            nest.frame.tensors[b].name,
+            gradix::nest::print(nest)
+        );
     }
     let pointers: Vec<Shared<T>> = buffers.iter_mut().map(|b| Shared(b.as_mut_ptr())).collect();
     for kernel in 0..nest.kernels.len() {

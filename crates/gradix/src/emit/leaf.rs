@@ -99,30 +99,35 @@ impl Writer<'_> {
         others.iter().for_each(|l| self.open_loop(l));
         let vectors = leaf.shape.vectors.max(1);
         self.over_rows(leaf, rows, &mut |writer, row_names| {
-            let l = &leaf.loops[lanes];
-            let (low, high) = (writer.names.low(&l.range), writer.names.high(&l.range));
-            let v = writer.names.variables[l.variable].clone();
-            let end = writer.names.fresh("end");
-            writer.lines.line(format!("const int64_t {end} = {high};"));
-            writer.lines.line(format!("int64_t {v} = {low};"));
-            for (count, whole) in [(vectors, true), (1, false)] {
-                let width = if count == 1 { "GX_W".to_string() } else { format!("{count}*GX_W") };
-                let test = if whole { format!("{v} + {width} - 1 <= {end}") } else { format!("{v} <= {end}") };
-                writer.lines.open(format!("for (; {test}; {v} += {width})"));
-                let mut names = vec![v.clone()];
-                for number in 1..count {
-                    names.push(writer.names.fresh("v"));
-                    writer.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
-                }
-                let partial: Vec<String> = (!whole).then(|| writer.lanes_left(&v, &end)).into_iter().collect();
+            writer.over_lanes(&leaf.loops[lanes], vectors, &mut |writer, instances, count| {
                 let rows = rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
-                let instances = Instances { lanes: Some((l.variable, names)), rows, partial };
-                writer.body_in_lanes(leaf, instances, row_names.len().max(1), count);
-                writer.names.variables[l.variable] = v.clone();
-                writer.lines.close();
-            }
+                writer.body_in_lanes(leaf, Instances { rows, ..instances }, row_names.len().max(1), count);
+            });
         });
         self.close(others.len());
+    }
+
+    /// The lanes: first in groups of vectors, then vector by vector, of which the last may not be full.
+    pub fn over_lanes(&mut self, l: &Loop, vectors: usize, inside: &mut dyn FnMut(&mut Self, Instances, usize)) {
+        let (low, high) = (self.names.low(&l.range), self.names.high(&l.range));
+        let v = self.names.variables[l.variable].clone();
+        let end = self.names.fresh("end");
+        self.lines.line(format!("const int64_t {end} = {high};"));
+        self.lines.line(format!("int64_t {v} = {low};"));
+        for (count, whole) in [(vectors, true), (1, false)] {
+            let width = if count == 1 { "GX_W".to_string() } else { format!("{count}*GX_W") };
+            let test = if whole { format!("{v} + {width} - 1 <= {end}") } else { format!("{v} <= {end}") };
+            self.lines.open(format!("for (; {test}; {v} += {width})"));
+            let mut names = vec![v.clone()];
+            for number in 1..count {
+                names.push(self.names.fresh("v"));
+                self.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
+            }
+            let partial: Vec<String> = (!whole).then(|| self.lanes_left(&v, &end)).into_iter().collect();
+            inside(self, Instances { lanes: Some((l.variable, names)), rows: None, partial }, count);
+            self.names.variables[l.variable] = v.clone();
+            self.lines.close();
+        }
     }
 
     /// The rows: first in groups, then one by one.
@@ -200,7 +205,7 @@ impl Writer<'_> {
     }
 
     /// How many lanes there are from `v` to `end`, at most a vector's.
-    pub fn lanes_left(&mut self, v: &str, end: &str) -> String {
+    fn lanes_left(&mut self, v: &str, end: &str) -> String {
         let n = self.names.fresh("n");
         self.lines.line(format!("const int64_t {n} = gx_smaller(GX_W, {end} - {v} + 1);"));
         n
@@ -270,26 +275,10 @@ impl Writer<'_> {
         row_names: &[String],
         accumulators: &[Vec<String>],
     ) {
-        let l = &leaf.loops[lanes];
-        let vectors = accumulators[0].len();
-        let (low, high) = (self.names.low(&l.range), self.names.high(&l.range));
-        let v = self.names.variables[l.variable].clone();
-        let end = self.names.fresh("end");
-        self.lines.line(format!("const int64_t {end} = {high};"));
-        self.lines.line(format!("int64_t {v} = {low};"));
-        for (count, whole) in [(vectors, true), (1, false)] {
-            let width = if count == 1 { "GX_W".to_string() } else { format!("{count}*GX_W") };
-            let test = if whole { format!("{v} + {width} - 1 <= {end}") } else { format!("{v} <= {end}") };
-            self.lines.open(format!("for (; {test}; {v} += {width})"));
-            let mut names = vec![v.clone()];
-            for number in 1..count {
-                names.push(self.names.fresh("v"));
-                self.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
-            }
-            let partial: Vec<String> = (!whole).then(|| self.lanes_left(&v, &end)).into_iter().collect();
+        self.over_lanes(&leaf.loops[lanes], accumulators[0].len(), &mut |writer, instances, count| {
+            let partial = instances.partial.clone();
             let rows = leaf.shape.rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
-            let instances = Instances { lanes: Some((l.variable, names)), rows, partial: partial.clone() };
-            let mut values = self.values(instances);
+            let mut values = writer.values(Instances { rows, ..instances });
             let mut found = Vec::new();
             for row in 0..accumulators.len() {
                 for vector in 0..count {
@@ -298,14 +287,12 @@ impl Writer<'_> {
             }
             for (row, vector, value) in found {
                 let name = &accumulators[row][vector];
-                let mut combined = combine(op, name, &value, true, self.functions);
+                let mut combined = combine(op, name, &value, true, writer.functions);
                 if let Some(n) = partial.first() {
                     combined = format!("gx_select(gx_below({n}), {combined}, {name})");
                 }
-                self.lines.line(format!("{name} = {combined};"));
+                writer.lines.line(format!("{name} = {combined};"));
             }
-            self.names.variables[l.variable] = v.clone();
-            self.lines.close();
-        }
+        });
     }
 }

@@ -30,27 +30,8 @@ pub fn write(w: &mut Writer, leaves: &[Leaf]) {
         running.push(Running { leaf, op, sums });
     }
     outer[outputs..].iter().for_each(|l| w.open_loop(l));
-    let (low, high) = (w.names.low(&lane.range), w.names.high(&lane.range));
-    let v = w.names.variables[lane.variable].clone();
-    let end = w.names.fresh("end");
     w.lines.open("");
-    w.lines.line(format!("const int64_t {end} = {high};"));
-    w.lines.line(format!("int64_t {v} = {low};"));
-    for (count, whole) in [(vectors, true), (1, false)] {
-        let width = if count == 1 { "GX_W".to_string() } else { format!("{count}*GX_W") };
-        let test = if whole { format!("{v} + {width} - 1 <= {end}") } else { format!("{v} <= {end}") };
-        w.lines.open(format!("for (; {test}; {v} += {width})"));
-        let mut names = vec![v.clone()];
-        for number in 1..count {
-            names.push(w.names.fresh("v"));
-            w.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
-        }
-        let partial: Vec<String> = (!whole).then(|| w.lanes_left(&v, &end)).into_iter().collect();
-        let instances = Instances { lanes: Some((lane.variable, names)), rows: None, partial };
-        statements(w, leaves, &running, instances, count);
-        w.names.variables[lane.variable] = v.clone();
-        w.lines.close();
-    }
+    w.over_lanes(lane, vectors, &mut |w, instances, count| statements(w, leaves, &running, instances, count));
     w.close(1 + outer.len() - outputs);
     for Running { leaf, op, sums } in &running {
         let whole = sums[1..].iter().fold(sums[0].clone(), |all, sum| combine(*op, &all, sum, true, w.functions));

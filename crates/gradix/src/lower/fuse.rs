@@ -10,7 +10,7 @@
 
 use crate::nest::{Leaf, Step};
 use crate::nested;
-use crate::program::{Affine, Expr, Exprs, Range, TensorId};
+use crate::program::{Affine, Exprs, Range, TensorId};
 
 /// More statements than this don't share registers well.
 const MAX_TOGETHER: usize = 6;
@@ -61,27 +61,17 @@ fn joined(exprs: &mut Exprs, leaf: &Leaf, group: &[Leaf], later: &[Vec<Leaf>]) -
     if prefixes.windows(2).any(|pair| pair[0] != pair[1]) {
         return None;
     }
-    let mut here: Vec<(TensorId, Vec<Affine>)> = Vec::new();
-    for (target, subscripts) in reads(exprs, &leaf) {
-        let maker = group.iter().find(|other| other.target == target);
-        match maker {
-            Some(maker) if maker.reduction.is_none() && maker.subscripts == subscripts => {
-                here.push((target, subscripts));
-            }
-            Some(_) => return None,
-            None => {}
-        }
-    }
-    let only_here = |target: TensorId| here.iter().any(|(known, _)| *known == target);
-    let free = later.iter().flatten().all(|other| {
-        let reads_it = reads(exprs, &leaf).iter().any(|(target, _)| *target == other.target);
-        let is_read = reads(exprs, other).iter().any(|(target, _)| *target == leaf.target);
-        (!reads_it || only_here(other.target)) && !is_read
-    });
-    let own = group.iter().all(|other| {
-        other.target != leaf.target && !reads(exprs, other).iter().any(|(target, _)| *target == leaf.target)
-    });
-    (free && own).then_some(leaf)
+    // What the group makes is read at the same point; other pieces of it don't matter then.
+    let maker = |target: TensorId| group.iter().find(|other| other.target == target);
+    let at_point = |(target, subscripts): (TensorId, &[Affine])| {
+        maker(target).is_none_or(|maker| maker.reduction.is_none() && maker.subscripts == subscripts)
+    };
+    let reads = |reader: &Leaf, target: TensorId| exprs.accesses(reader.body).any(|(read, _)| read == target);
+    let free =
+        |other: &Leaf| !reads(other, leaf.target) && (!reads(&leaf, other.target) || maker(other.target).is_some());
+    let own = |other: &Leaf| other.target != leaf.target && !reads(other, leaf.target);
+    let fits = exprs.accesses(leaf.body).all(at_point) && later.iter().flatten().all(free) && group.iter().all(own);
+    fits.then_some(leaf)
 }
 
 /// Whether lanes run over the innermost loop, and nothing else is special.
@@ -123,14 +113,4 @@ fn renamed(exprs: &mut Exprs, leaf: &Leaf, first: &Leaf) -> Option<Leaf> {
     renamed.subscripts = leaf.subscripts.iter().map(|s| s.with_indices(&map)).collect();
     renamed.body = nested::remap(exprs, leaf.body, &map);
     Some(renamed)
-}
-
-/// What a leaf reads, and where.
-fn reads(exprs: &Exprs, leaf: &Leaf) -> Vec<(TensorId, Vec<Affine>)> {
-    let nodes = exprs.postorder(leaf.body).into_iter();
-    let accesses = nodes.filter_map(|id| match &exprs[id] {
-        Expr::Access(tensor, subscripts) => Some((*tensor, subscripts.clone())),
-        _ => None,
-    });
-    accesses.collect()
 }

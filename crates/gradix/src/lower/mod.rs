@@ -74,7 +74,7 @@ fn room(program: &Program, estimate: &[f64]) -> f64 {
         TensorKind::Defined => 1.0,
         TensorKind::Nested => 0.0,
     };
-    program.tensors.iter().map(|tensor| factor(tensor) * elements(tensor, estimate)).sum()
+    program.tensors.iter().map(|tensor| factor(tensor) * schedule::elements(tensor, estimate)).sum()
 }
 
 /// The elements that are stored for other kernels to read, but for parts of reductions.
@@ -84,11 +84,7 @@ fn stored(prepared: &Prepared, estimate: &[Int]) -> f64 {
     let members = prepared.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
     let tensors = members.map(|member| program.definitions[member.definition].tensor);
     let temporaries = tensors.filter(|tensor| !program.outputs.contains(tensor));
-    temporaries.map(|tensor| elements(&program[tensor], &estimate)).sum()
-}
-
-fn elements(tensor: &Tensor, estimate: &[f64]) -> f64 {
-    tensor.extents.iter().map(|extent| schedule::value(extent, &[], estimate).max(0.0)).product()
+    temporaries.map(|tensor| schedule::elements(&program[tensor], &estimate)).sum()
 }
 
 /// Plain loops, if it can be shown that they stay inside their buffers.

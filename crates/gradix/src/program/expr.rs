@@ -206,6 +206,14 @@ impl Exprs {
         order
     }
 
+    /// Every access in the graph below `root`, each once.
+    pub fn accesses(&self, root: ExprId) -> impl Iterator<Item = (TensorId, &[Affine])> {
+        self.postorder(root).into_iter().filter_map(|id| match &self[id] {
+            Expr::Access(tensor, subscripts) => Some((*tensor, subscripts.as_slice())),
+            _ => None,
+        })
+    }
+
     /// Calls `visit` for every index expression in the graph below `root`: values, subscripts and conditions.
     pub fn visit_affines(&self, root: ExprId, visit: &mut dyn FnMut(&Affine)) {
         for id in self.postorder(root) {

@@ -1,6 +1,6 @@
 //! What is computed again at each use, and what is copied into a better order first.
 
-use super::{extents, skew, value};
+use super::{extents, skew};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
@@ -22,20 +22,19 @@ pub fn arrange(program: &mut Program, estimate: &[f64]) {
 fn inline(program: &mut Program, estimate: &[f64]) {
     let mut bodies: HashMap<TensorId, ExprId> = HashMap::new();
     let mut definitions = std::mem::take(&mut program.definitions);
-    let reads = count_reads(program, &definitions);
-    let times = count_evaluations(program, &definitions, estimate);
+    let reads = count_reads(program, &definitions, estimate);
     let exact = read_exactly(program, &definitions);
     for definition in &mut definitions {
         let mut rules = Inline { bodies: &bodies };
         definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
-        let once = reads.get(&definition.tensor).is_none_or(|&n| n <= 1);
+        let (places, times) = reads.get(&definition.tensor).copied().unwrap_or_default();
         let points: f64 = extents(definition, estimate).iter().product();
-        let seldom = times.get(&definition.tensor).is_none_or(|&n| n <= MANY_TIMES * points);
+        let seldom = times <= MANY_TIMES * points;
         if definition.reduction.is_none()
             && !program.outputs.contains(&definition.tensor)
             && !exact.contains(&definition.tensor)
             && seldom
-            && is_cheap(&program.exprs, definition.body, once)
+            && is_cheap(&program.exprs, definition.body, places <= 1)
         {
             bodies.insert(definition.tensor, definition.body);
         }
@@ -57,10 +56,7 @@ fn read_exactly(program: &Program, definitions: &[Definition]) -> HashSet<Tensor
             _ => false,
         });
         if extreme || compares {
-            found.extend(nodes.iter().filter_map(|id| match &exprs[*id] {
-                Expr::Access(tensor, _) => Some(*tensor),
-                _ => None,
-            }));
+            found.extend(exprs.accesses(definition.body).map(|(tensor, _)| tensor));
         }
     }
     found
@@ -69,27 +65,15 @@ fn read_exactly(program: &Program, definitions: &[Definition]) -> HashSet<Tensor
 /// What each of its elements is used for more often than this is stored.
 const MANY_TIMES: f64 = 8.0;
 
-/// How often elements of each tensor are read.
-fn count_evaluations(program: &Program, definitions: &[Definition], estimate: &[f64]) -> HashMap<TensorId, f64> {
-    let mut times = HashMap::new();
+/// At how many places each tensor is read, and how often in all.
+fn count_reads(program: &Program, definitions: &[Definition], estimate: &[f64]) -> HashMap<TensorId, (usize, f64)> {
+    let mut reads: HashMap<TensorId, (usize, f64)> = HashMap::new();
     for definition in definitions {
         let points: f64 = extents(definition, estimate).iter().product();
-        for id in program.exprs.postorder(definition.body) {
-            if let Expr::Access(tensor, _) = &program.exprs[id] {
-                *times.entry(*tensor).or_default() += points;
-            }
-        }
-    }
-    times
-}
-
-fn count_reads(program: &Program, definitions: &[Definition]) -> HashMap<TensorId, usize> {
-    let mut reads = HashMap::new();
-    for definition in definitions {
-        for id in program.exprs.postorder(definition.body) {
-            if let Expr::Access(tensor, _) = &program.exprs[id] {
-                *reads.entry(*tensor).or_default() += 1;
-            }
+        for (tensor, _) in program.exprs.accesses(definition.body) {
+            let (places, times) = reads.entry(tensor).or_default();
+            *places += 1;
+            *times += points;
         }
     }
     reads
@@ -218,7 +202,7 @@ fn across(program: &Program, definition: &Definition, estimate: &[f64]) -> Vec<(
             _ => return Vec::new(),
         };
         let one = subscripts[dimension].coefficient(&Atom::Index(lanes as u32)) == Int::ONE;
-        let elements: f64 = program[*tensor].extents.iter().map(|e| value(e, &[], estimate).max(0.0)).product();
+        let elements = super::elements(&program[*tensor], estimate);
         let pays = elements * 16.0 <= work && program[*tensor].kind == TensorKind::Input;
         let key = (*tensor, dimension);
         if dimension != last && one && pays && !found.contains(&key) {

@@ -72,11 +72,8 @@ struct Grouping<'a> {
 
 fn reads(program: &Program, definition: &Definition) -> Vec<(usize, Vec<Affine>)> {
     let places: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
-    let accesses = program.exprs.postorder(definition.body).into_iter().filter_map(|id| match &program.exprs[id] {
-        Expr::Access(tensor, subscripts) => places.get(tensor).map(|p| (*p, subscripts.clone())),
-        _ => None,
-    });
-    accesses.collect()
+    let accesses = program.exprs.accesses(definition.body);
+    accesses.filter_map(|(tensor, subscripts)| Some((*places.get(&tensor)?, subscripts.to_vec()))).collect()
 }
 
 impl Grouping<'_> {
@@ -186,13 +183,9 @@ impl Grouping<'_> {
         let mut moving: Vec<usize> = (definition.rank..definition.indices.len()).filter(|&p| moves(p)).collect();
         moving.push(index);
         let depends = |s: &Affine| moving.iter().any(|&m| s.uses_index(m));
-        let accesses = self.program.exprs.postorder(definition.body).into_iter();
-        let shared = accesses.filter_map(|id| match &self.program.exprs[id] {
-            Expr::Access(tensor, subscripts) if !subscripts.iter().any(depends) => Some(*tensor),
-            _ => None,
-        });
-        let size = |affine: &Affine| super::value(affine, &[], self.estimate).max(0.0);
-        shared.map(|tensor| self.program[tensor].extents.iter().map(size).product::<f64>()).sum()
+        let accesses = self.program.exprs.accesses(definition.body);
+        let shared = accesses.filter(|(_, subscripts)| !subscripts.iter().any(depends));
+        shared.map(|(tensor, _)| super::elements(&self.program[tensor], self.estimate)).sum()
     }
 
     /// The bounds of an index in sizes, if it has one of each; an index of a reduction may have others besides.
@@ -363,24 +356,12 @@ impl Grouping<'_> {
     fn is_uneven(&self, member: &Member) -> bool {
         let definition = &self.program.definitions[member.definition];
         let Some(slab) = member.slab.filter(|&p| p < definition.rank) else { return false };
-        let terms = |at_end: bool| {
-            let mut point: Vec<f64> = Vec::new();
-            let mut terms = 1.0;
-            for (position, index) in definition.indices.iter().enumerate() {
-                let at = |bound: &Affine| super::value(bound, &point, self.estimate);
-                let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
-                let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
-                if position >= definition.rank {
-                    terms *= (high - low + 1.0).max(1.0);
-                }
-                point.push(match position == slab {
-                    true => low + (high - low) * if at_end { 0.9 } else { 0.1 },
-                    false => (low + high) / 2.0,
-                });
-            }
-            terms
+        let terms = |share: f64| {
+            let at = |position: usize| if position == slab { share } else { 0.5 };
+            let extents = super::extents_at(definition, self.estimate, &at);
+            extents[definition.rank..].iter().map(|extent| extent.max(1.0)).product::<f64>()
         };
-        let (start, end) = (terms(false), terms(true));
+        let (start, end) = (terms(0.1), terms(0.9));
         start.max(end) > 2.0 * start.min(end)
     }
 

@@ -11,7 +11,7 @@ pub mod skew;
 
 pub use arrange::arrange;
 
-use crate::program::{Definition, Program};
+use crate::program::{Definition, Program, Tensor};
 
 /// The decisions for a whole program.
 #[derive(Clone, Debug, Default)]
@@ -46,18 +46,28 @@ pub struct Member {
     pub local: bool,
 }
 
-/// The assumed number of values of every index of a definition.
+/// The assumed number of values of every index of a definition, in the middle of those before it.
 pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
-    let mut middle: Vec<f64> = Vec::new();
+    extents_at(definition, estimate, &|_| 0.5)
+}
+
+/// The same where each index has gone through a share of its values.
+pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usize) -> f64) -> Vec<f64> {
+    let mut point: Vec<f64> = Vec::new();
     let mut extents = Vec::new();
-    for index in &definition.indices {
-        let at = |affine: &crate::program::Affine| value(affine, &middle, estimate);
+    for (position, index) in definition.indices.iter().enumerate() {
+        let at = |affine: &crate::program::Affine| value(affine, &point, estimate);
         let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
         let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
         extents.push((high - low + 1.0).max(0.0));
-        middle.push((low + high) / 2.0);
+        point.push(low + (high - low) * share(position));
     }
     extents
+}
+
+/// The assumed number of elements of a tensor.
+pub fn elements(tensor: &Tensor, estimate: &[f64]) -> f64 {
+    tensor.extents.iter().map(|extent| value(extent, &[], estimate).max(0.0)).product()
 }
 
 /// An index expression at assumed values.
