@@ -307,6 +307,19 @@ impl Product {
         self
     }
 
+    /// Whether a factor stands there once.
+    pub fn is_simple(&self, factor: ExprId) -> bool {
+        self.factors.iter().any(|(base, exponent)| *base == factor && *exponent == 1.0)
+    }
+
+    /// The product without one factor or (with `true`) divisor of this kind.
+    pub fn without(mut self, part: ExprId, divides: bool) -> Self {
+        let list = if divides { &mut self.divisors } else { &mut self.factors };
+        list.iter_mut().filter(|(base, _)| *base == part).for_each(|(_, exponent)| *exponent -= 1.0);
+        list.retain(|(_, exponent)| *exponent > 0.0);
+        self
+    }
+
     fn inverted(self) -> Self {
         if self.coefficient == 0.0 {
             // Dividing by 0 is multiplying by infinity.

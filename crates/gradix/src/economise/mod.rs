@@ -6,6 +6,7 @@
 //! sum[j,k] e[i - k, j]                     sum[k] S[i - k]  with  S[p] = sum[j] e[p, j]          eliminate
 //! sum[d] exp(-s[i,j]) * z[j,d]             sum[d] E[i,j] * z[j,d]  with  E[i,j] = exp(-s[i,j])   hoist
 //! f = … sum[k] a[i,k]^2 …, g = … sum[l] a[j,l]^2 …    one definition, read by both               share
+//! E[i,j] = exp(…), read as E[i,j] * dy[i] only        E[i,j] = exp(…) * dy[i]                    absorb
 //! ```
 //!
 //! Before these rules, terms that are compared with their `max` or `min` become definitions of their own
@@ -21,6 +22,7 @@
 //! tensor, are left alone. A factor that can be infinite or NaN for finite values stands beside a sum only
 //! if that sum is never empty. Where an input is infinite or NaN, `inf - inf` and `0 * inf` may appear or vanish.
 
+mod absorb;
 mod body;
 pub mod canon;
 mod choose;
@@ -88,7 +90,9 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
         }
         best = next;
     }
-    Ok(best)
+    let (context, sizes) = (best.size_context(), work::sizes(&best, &assumed));
+    let mut absorbed = best.clone();
+    if absorb::absorb(&mut absorbed, &sizes, &context) { settled(absorbed) } else { Ok(best) }
 }
 
 /// The program with terms that are compared with their reduction computed in one place.

@@ -59,7 +59,9 @@ fn describe_member(program: &Program, doc: &str, group: &Group, member: &Member,
     let _ = writeln!(text, "    {why}; bytes: {}", bytes.join("*"));
     if member.halo != (0, 0) {
         let (before, after) = member.halo;
-        let _ = writeln!(text, "    computed {before} before and {after} after the slab, where its readers need it");
+        let kept = if group.rolling { ", and kept from slab to slab" } else { "" };
+        let _ =
+            writeln!(text, "    computed {before} before and {after} after the slab, where its readers need it{kept}");
     }
 }
 

@@ -3,11 +3,12 @@
 use super::classes;
 use super::pieces::{self, Piece};
 use super::{Lowering, Making, shape};
-use crate::nest::{LAST, Leaf, Loop, Step};
+use crate::nest::{FIRST, LAST, Leaf, Loop, Step, Work};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Constraint, Definition, ExprId, Exprs, Range, TensorId};
 use crate::schedule::Member;
+use gradix_int::Int;
 use std::collections::HashMap;
 
 /// A definition in the variables of its kernel.
@@ -59,19 +60,7 @@ impl Lowering<'_> {
         let mut ranges: Vec<Range> =
             definition.indices.iter().map(|i| i.range.map(|bound| bound.with_indices(&map))).collect();
         if let Some(slab) = member.slab {
-            let (tile, last) = (Affine::index(making.tile), Affine::index(LAST));
-            let (before, after) = member.halo;
-            ranges[slab].low.push(tile.shift(-before));
-            ranges[slab].high.push(last.shift(after));
-            if making.tile != crate::nest::FIRST {
-                ranges[slab].high.push(tile.shift(making.size - 1 + after));
-            }
-            if before == 0 && ranges[slab].low.len() == 2 && ranges[slab].low[0] == making.kernel.work.low {
-                ranges[slab].low.remove(0);
-            }
-            if after == 0 && ranges[slab].high[0] == making.kernel.work.high {
-                ranges[slab].high.remove(0);
-            }
+            making.within_slab(&mut ranges[slab], member.halo);
         }
         let outputs = definition.rank;
         let target = part.unwrap_or(definition.tensor);
@@ -80,9 +69,7 @@ impl Lowering<'_> {
             Some(_) => std::iter::once(Affine::index(crate::nest::ITEM)).chain(own).collect(),
             None => own.collect(),
         };
-        let subscripts = self.shifted(target, subscripts, making);
         let body = nested::remap(&mut self.nest.frame.exprs, definition.body, &map);
-        let body = self.with_locals(body, making);
         Placed {
             target,
             subscripts,
@@ -96,37 +83,67 @@ impl Lowering<'_> {
         }
     }
 
-    /// Subscripts of local buffers count from the start of the slab.
+    /// Subscripts of local buffers count from the start of the slab, or around the ring.
     fn shifted(&self, buffer: TensorId, mut subscripts: Vec<Affine>, making: &Making) -> Vec<Affine> {
-        if let Some((dimension, before)) = self.slabs.get(&buffer) {
-            let start = Affine::index(making.tile).shift(-before);
-            subscripts[*dimension] = subscripts[*dimension].clone() - start;
+        if let Some(Slab { dimension, before, ring }) = self.slabs.get(&buffer) {
+            let at = subscripts[*dimension].clone();
+            subscripts[*dimension] = match ring {
+                None => at - Affine::index(making.tile).shift(-before),
+                Some(rows) => {
+                    let rounds = at.floor_div(&Int::from(*rows));
+                    at.add_scaled(&-Int::from(*rows), &rounds)
+                }
+            };
         }
         subscripts
     }
 
-    fn with_locals(&mut self, body: ExprId, making: &Making) -> ExprId {
+    /// Puts local buffers in the place of what they hold.
+    fn use_locals(&mut self, leaf: &mut Leaf, making: &Making) {
+        leaf.subscripts = self.shifted(leaf.target, std::mem::take(&mut leaf.subscripts), making);
         let mut exprs = std::mem::take(&mut self.nest.frame.exprs);
         let mut rules = Shift { lowering: self, making };
-        let body = Rewriter::default().rewrite(&mut exprs, body, &mut rules);
+        leaf.body = Rewriter::default().rewrite(&mut exprs, leaf.body, &mut rules);
         self.nest.frame.exprs = exprs;
-        body
     }
 
     fn leaves(&mut self, placed: &Placed, making: &mut Making) -> Vec<Leaf> {
         if self.nest.plain {
-            return vec![leaf(placed, pieces::whole(placed))];
+            let mut leaf = leaf(placed, pieces::whole(placed));
+            self.use_locals(&mut leaf, making);
+            return vec![leaf];
         }
-        let mut leaves = Vec::new();
-        for piece in pieces::split(self, placed, making) {
-            leaves.push(leaf(placed, piece));
-        }
+        let mut leaves: Vec<Leaf> =
+            pieces::split(self, placed, making).into_iter().map(|piece| leaf(placed, piece)).collect();
         let number = self.nest.kernels.len();
         for leaf in &mut leaves {
+            self.use_locals(leaf, making);
             leaf.shape = shape::choose(self, leaf);
             shape::pack(self, leaf, number);
         }
         leaves
+    }
+}
+
+impl Making {
+    /// Restricts the slab index to the slab at hand and what is needed `before` and `after` it.
+    fn within_slab(&self, range: &mut Range, (before, after): (i64, i64)) {
+        let Work { low, high, .. } = &self.kernel.work;
+        let (first, tile, last) = (Affine::index(FIRST), Affine::index(self.tile), Affine::index(LAST));
+        if before == 0 && range.low.len() == 1 && range.low[0] == *low {
+            range.low.clear();
+        }
+        if after == 0 && range.high[0] == *high {
+            range.high.remove(0);
+        }
+        match self.rolling {
+            true => range.low.extend([first.shift(-before), tile.shift(after)]),
+            false => range.low.push(tile.shift(-before)),
+        }
+        range.high.push(last.shift(after));
+        if self.tile != FIRST {
+            range.high.push(tile.shift(self.size - 1 + after));
+        }
     }
 }
 
@@ -159,5 +176,15 @@ impl Rules for Shift<'_, '_> {
     }
 }
 
-/// Local buffers: the dimension that counts from the start of the slab, and how far before the slab it begins.
-pub type Slabs = HashMap<TensorId, (usize, i64)>;
+/// Local buffers that hold a slab.
+pub type Slabs = HashMap<TensorId, Slab>;
+
+/// How a local buffer holds a slab.
+pub struct Slab {
+    /// The dimension of the slab index.
+    pub dimension: usize,
+    /// How far before the slab it begins.
+    pub before: i64,
+    /// If it is kept from tile to tile: its extent, and each value of the slab index has its place modulo that.
+    pub ring: Option<i64>,
+}

@@ -188,6 +188,10 @@ fn is_small(program: &Program, estimate: &[f64]) -> bool {
     work.sum::<f64>() < LITTLE.max(LITTLE_EACH * program.definitions.len() as f64)
 }
 
+/// Rows of a multiple of this many elements fall into the same few lines of the cache; a gap keeps them apart.
+const APART: f64 = 256.0;
+const BETWEEN: i64 = 16;
+
 /// The loops for a schedule.
 fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
     let lanes = match real {
@@ -234,6 +238,8 @@ struct Making {
     /// The variable of the tile, its size, and what holds for the variables.
     tile: usize,
     size: i64,
+    /// Whether members keep what they need beside the slab from tile to tile.
+    rolling: bool,
     context: Vec<Constraint>,
 }
 
@@ -255,10 +261,11 @@ impl Lowering<'_> {
         let (first, last) = (Affine::index(FIRST), Affine::index(LAST));
         context.push(Constraint::at_most(work.low.clone(), first.clone()));
         context.push(Constraint::at_most(last.clone(), work.high.clone()));
-        let mut making = Making { kernel, tile: FIRST, size: group.tile, context };
+        let mut making = Making { kernel, tile: FIRST, size: group.tile, rolling: group.rolling, context };
+        let start = first.shift(-group.lead());
         if range.is_some() && (group.tiles > 1 || group.parts.is_some()) {
             making.tile = making.variable("tile");
-            making.context.push(Constraint::at_most(first.clone(), Affine::index(making.tile)));
+            making.context.push(Constraint::at_most(start.clone(), Affine::index(making.tile)));
             making.context.push(Constraint::at_most(Affine::index(making.tile), last.clone()));
         }
         self.place_locals(group, number);
@@ -280,7 +287,7 @@ impl Lowering<'_> {
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);
         } else {
-            let range = Range { low: vec![first], high: vec![last] };
+            let range = Range { low: vec![start], high: vec![last] };
             let tile = Tile { variable: making.tile, range, size: group.tile, steps: inside };
             making.kernel.steps.push(Step::Tile(tile));
         }
@@ -298,8 +305,16 @@ impl Lowering<'_> {
             self.nest.kinds[slot] = BufferKind::Local(number);
             if let Some(slab) = member.slab.filter(|&p| p < definition.rank) {
                 let rows = group.tile + member.halo.0 + member.halo.1;
-                self.nest.frame.tensors[slot].extents[slab] = Affine::constant(rows);
-                self.slabs.insert(definition.tensor, (slab, member.halo.0));
+                let tensor = &mut self.nest.frame.tensors[slot];
+                tensor.extents[slab] = Affine::constant(rows);
+                if slab + 1 < definition.rank
+                    && let Some(width) = tensor.extents.last_mut()
+                    && schedule::value(width, &[], self.estimate) % APART == 0.0
+                {
+                    *width = width.shift(BETWEEN);
+                }
+                let ring = (group.rolling && member.halo != (0, 0)).then_some(rows);
+                self.slabs.insert(definition.tensor, leaves::Slab { dimension: slab, before: member.halo.0, ring });
             }
         }
     }
@@ -378,7 +393,7 @@ impl Lowering<'_> {
         let doc = vec![format!("{name}: its parts, combined in order")];
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name: format!("kernel_{number}"), doc, variables, work: Work::single(), steps: vec![] };
-        let mut making = Making { kernel, tile: FIRST, size: 1, context: self.context.clone() };
+        let mut making = Making { kernel, tile: FIRST, size: 1, rolling: false, context: self.context.clone() };
         let member = Member { definition: 0, slab: None, halo: (0, 0), local: false };
         making.kernel.steps = self.member(&whole, &member, &mut making, None);
         self.nest.kernels.push(making.kernel);

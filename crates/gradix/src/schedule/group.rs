@@ -28,6 +28,11 @@ const LONG: f64 = 4096.0;
 /// What the parts of an element cost, in terms.
 const PART_COST: f64 = 1024.0;
 
+/// So many elements of what is local stay in the second cache.
+const CACHE: f64 = 144.0 * 1024.0;
+/// The same where every tile is a few rows, and what it keeps should be close.
+const NEAR: f64 = 16.0 * 1024.0;
+
 /// A group that may still grow.
 struct Draft {
     members: Vec<usize>,
@@ -314,7 +319,7 @@ impl Grouping<'_> {
         }
         if draft.members.len() == 1 {
             let member = Member { definition: draft.members[0], slab: None, halo: (0, 0), local: false };
-            return vec![Group { members: vec![member], tile: 1, tiles: 1, parts: None }];
+            return vec![Group { members: vec![member], tile: 1, tiles: 1, parts: None, rolling: false }];
         }
         let apart = draft.members.iter().map(|&p| Draft { members: vec![p], choices: self.alone(p) });
         apart.flat_map(|draft| self.settle(draft, readers)).collect()
@@ -365,9 +370,15 @@ impl Grouping<'_> {
         start.max(end) > 2.0 * start.min(end)
     }
 
+    /// Whether members are needed beside the slab, and none of them has the slab index in the lanes of vectors.
+    fn is_rolling(&self, members: &[Member]) -> bool {
+        let across = |m: &Member| m.slab.is_some_and(|slab| slab + 1 < self.program.definitions[m.definition].rank);
+        let mut beside = members.iter().filter(|m| m.halo != (0, 0)).peekable();
+        beside.peek().is_some() && beside.all(across)
+    }
+
     /// Chooses the height of a slab: what is local stays in the second cache.
     fn sized(&self, members: Vec<Member>, choice: &Choice) -> Group {
-        const CACHE: f64 = 144.0 * 1024.0;
         let rows = members.iter().map(|m| self.sizes[m.definition][m.slab.unwrap_or(0)]).fold(1.0, f64::max);
         let width = |m: &Member| {
             let rank = self.program.definitions[m.definition].rank;
@@ -393,15 +404,18 @@ impl Grouping<'_> {
         };
         if local == 0.0 && parts.is_none() {
             let tile = share.max(least).clamp(1.0, 1e9) as i64;
-            return Group { members, tile, tiles: 1, parts };
+            return Group { members, tile, tiles: 1, parts, rolling: false };
         }
-        let tile = match CACHE / local.max(1.0) {
+        let rolling = self.is_rolling(&members);
+        let cache = if rolling { NEAR } else { CACHE };
+        let tile = match cache / local.max(1.0) {
             few if few < 8.0 => few.floor(),
             many => (many / 8.0).floor() * 8.0,
         };
         let tile = tile.min(64.0).min(share).max(1.0);
         let tiles = (share.max(least) / tile).ceil().max(1.0);
-        Group { members, tile: tile as i64, tiles: tiles as i64, parts }
+        let rolling = rolling && (tiles > 1.0 || parts.is_some());
+        Group { members, tile: tile as i64, tiles: tiles as i64, parts, rolling }
     }
 }
 

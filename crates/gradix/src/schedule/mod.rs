@@ -31,6 +31,16 @@ pub struct Group {
     pub tiles: i64,
     /// The number of partial reductions, where a member reduces over the slab index.
     pub parts: Option<i64>,
+    /// Whether what members need beside a slab is kept from tile to tile; otherwise each tile computes it again.
+    pub rolling: bool,
+}
+
+impl Group {
+    /// How many values before its first one an item starts, so that what is kept is there when it is needed.
+    pub fn lead(&self) -> i64 {
+        let beside = self.members.iter().map(|member| member.halo.0 + member.halo.1).max();
+        if self.rolling { beside.unwrap_or(0) } else { 0 }
+    }
 }
 
 /// One definition in a group.
