@@ -83,16 +83,25 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
     let mut best = settled(with_exact_ties(program)?)?;
     for _ in 0..MAX_SWEEPS {
-        let Some(next) = sweep(&best, &assumed, large).and_then(|next| settled(next).ok()) else { break };
-        let (before, after) = (total(&best, &assumed), total(&next, &assumed));
-        if after.operations > before.operations || after.weight >= before.weight {
-            break;
-        }
+        let next = sweep(&best, &assumed, large).and_then(|next| settled(next).ok());
+        let next = next.filter(|next| is_cheaper(next, &best, &assumed));
+        let Some(next) = next.or_else(|| absorbed(&best, &assumed)) else { break };
         best = next;
     }
-    let (context, sizes) = (best.size_context(), work::sizes(&best, &assumed));
-    let mut absorbed = best.clone();
-    if absorb::absorb(&mut absorbed, &sizes, &context) { settled(absorbed) } else { Ok(best) }
+    Ok(best)
+}
+
+fn is_cheaper(next: &Program, best: &Program, assumed: &HashMap<String, f64>) -> bool {
+    let (before, after) = (total(best, assumed), total(next, assumed));
+    after.operations <= before.operations && after.weight < before.weight
+}
+
+/// With factors moved into parts, if there are any.
+fn absorbed(program: &Program, assumed: &HashMap<String, f64>) -> Option<Program> {
+    let mut next = program.clone();
+    let (context, sizes) = (program.size_context(), work::sizes(program, assumed));
+    let changed = absorb::absorb(&mut next, &sizes, &context);
+    changed.then(|| settled(next).ok()).flatten()
 }
 
 /// The program with terms that are compared with their reduction computed in one place.
