@@ -64,7 +64,26 @@ impl System {
                 Relation::Zero => polyhedron.add_equality(self.row(&constraint.affine)),
             }
         }
+        let floors = self.atoms.iter().filter(|atom| matches!(atom, Atom::Floor(..)));
+        for floor in floors.filter(|floor| self.is_known(floor, skipped)) {
+            polyhedron.add_inequality(self.row(&Affine::atom((*floor).clone())));
+        }
         polyhedron
+    }
+
+    /// Whether an atom is known not to be negative: a row says so, or it is the floor of a sum of such atoms. That is
+    /// not a consequence of the rows for a floor, which hold for fractions, too.
+    fn is_known(&self, atom: &Atom, skipped: Option<&Constraint>) -> bool {
+        match atom {
+            Atom::Floor(inner, _) => {
+                let known = |(atom, factor): &(Atom, Int)| *factor > Int::ZERO && self.is_known(atom, skipped);
+                *inner.offset() >= Int::ZERO && inner.terms().iter().all(known)
+            }
+            Atom::Index(_) | Atom::Param(_) => self.rows.iter().filter(|row| Some(*row) != skipped).any(|row| {
+                let lower = |factor: &Int| *factor > Int::ZERO && *row.affine.offset() <= Int::ZERO;
+                matches!(row.affine.terms(), [(own, factor)] if own == atom && lower(factor))
+            }),
+        }
     }
 
     fn affine(&self, row: &Row) -> Affine {

@@ -6,6 +6,7 @@
 //! sum[j,k] e[i - k, j]                     sum[k] S[i - k]  with  S[p] = sum[j] e[p, j]          eliminate
 //! sum[d] exp(-s[i,j]) * z[j,d]             sum[d] E[i,j] * z[j,d]  with  E[i,j] = exp(-s[i,j])   hoist
 //! f = … sum[k] a[i,k]^2 …, g = … sum[l] a[j,l]^2 …    one definition, read by both               share
+//! sum[k in i..i+64] t[k]                   sum[b in 0..8] S[i + 8*b]  with  S[p] = sum[q in 0..8] t[p+q]   windows
 //! E[i,j] = exp(…), read as E[i,j] * dy[i] only        E[i,j] = exp(…) * dy[i]                    absorb
 //! ```
 //!
@@ -35,6 +36,7 @@ mod share;
 mod split;
 mod straighten;
 mod ties;
+mod windows;
 pub mod work;
 
 use crate::diagnostic::Diagnostic;
@@ -59,6 +61,9 @@ const KEPT: f64 = 3.0;
 
 /// Where a part has more elements than all inputs and results, each has to save this much.
 const LARGE: f64 = 8.0;
+
+/// Windows are taken apart where they are this share of all work: it makes several definitions of one.
+const SUBSTANTIAL: f64 = 0.04;
 
 /// The program with fewer operations. `estimate` has an assumed value for every param.
 ///
@@ -92,7 +97,7 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
 }
 
 fn is_cheaper(next: &Program, best: &Program, assumed: &HashMap<String, f64>) -> bool {
-    let (before, after) = (total(best, assumed), total(next, assumed));
+    let [before, after] = [best, next].map(|program| total(program, &work::sizes(program, assumed)));
     after.operations <= before.operations && after.weight < before.weight
 }
 
@@ -130,9 +135,8 @@ fn settled(mut program: Program) -> Result<Program, Diagnostic> {
 }
 
 /// The work of a whole program.
-fn total(program: &Program, assumed: &HashMap<String, f64>) -> Work {
-    let sizes = work::sizes(program, assumed);
-    let each = program.definitions.iter().map(|definition| work(&program.exprs, definition, &sizes));
+fn total(program: &Program, sizes: &[f64]) -> Work {
+    let each = program.definitions.iter().map(|definition| work(&program.exprs, definition, sizes));
     each.fold(Work::default(), std::ops::Add::add)
 }
 
@@ -201,6 +205,7 @@ fn ways(
     context: &[Constraint],
 ) -> Vec<Way> {
     let lazy = share::lazy(program);
+    let all = total(program, sizes);
     let mut ids = Ids::default();
     let mut ways = Vec::new();
     for (place, common) in common.iter().enumerate() {
@@ -212,6 +217,9 @@ fn ways(
         rewrites.extend(split::splits(program, &site, &mut ids, sizes, context));
         rewrites.extend(hoist::hoists(program, &site, &mut ids, context, common));
         let before = work(&program.exprs, &site, sizes);
+        if before.weight >= SUBSTANTIAL * all.weight {
+            rewrites.extend(windows::windows(program, &site, &mut ids, sizes));
+        }
         for rewrite in rewrites {
             let exprs = &program.exprs;
             let forms = rewrite.parts.iter().map(|part| canon.learn(exprs, &part.definition)).collect();

@@ -193,7 +193,7 @@ fn holds(constraint: &Constraint, point: &[f64], sizes: &[f64]) -> bool {
     }
 }
 
-fn value(affine: &Affine, point: &[f64], sizes: &[f64]) -> f64 {
+pub fn value(affine: &Affine, point: &[f64], sizes: &[f64]) -> f64 {
     affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, coefficient)| {
         let factor = coefficient.to_f64().value();
         sum + factor
