@@ -43,8 +43,10 @@ pub fn windows(program: &mut Program, site: &Definition, ids: &mut Ids, sizes: &
     if site.reduction.is_none() || !single || !site.indices[..site.rank].iter().all(plain) {
         return Vec::new();
     }
+    let order = order(program, site);
+    let turned = turned(program, site, &order);
     let turns = (0..site.rank).flat_map(|output| [0, 1, -1].map(|turn| (output, turn)));
-    let window = turns.into_iter().find_map(|(output, turn)| window(program, site, output, turn));
+    let window = turns.into_iter().find_map(|(output, turn)| window(program, &turned, output, turn));
     let Some(window) = window else { return Vec::new() };
     let width = (window.last.clone() - window.first.clone()).shift(1);
     let terms = value(&width, &[], sizes);
@@ -52,7 +54,42 @@ pub fn windows(program: &mut Program, site: &Definition, ids: &mut Ids, sizes: &
         return Vec::new();
     }
     let block = Int::from(1i64 << (terms.log2() / 2.0).round() as i64);
-    vec![blocks(program, site, &window, &width, &block, ids)]
+    let (mut parts, mut body) = blocks(program, &turned, &window, &width, &block, ids);
+    let mut map = vec![Affine::default(); site.rank];
+    order.iter().enumerate().for_each(|(new, &old)| map[new] = Affine::index(old));
+    if !order.is_sorted() {
+        // A copy, so that readers read what is in the other order.
+        let indices = turned.indices[..site.rank].to_vec();
+        let joined = Definition { tensor: ids.next(), indices, reduction: None, body, ..turned };
+        let subscripts: Vec<Affine> = (0..site.rank).map(Affine::index).collect();
+        body = program.exprs.access(joined.tensor, subscripts.clone());
+        parts.push(Part { definition: joined, subscripts });
+    }
+    let body = nested::remap(&mut program.exprs, body, &map);
+    let main = Definition { indices: site.indices[..site.rank].to_vec(), reduction: None, body, ..site.clone() };
+    vec![Rewrite { parts, main, risks: Vec::new() }]
+}
+
+/// The outputs in the order in which they are read; one that is not moves the window, and stands where the terms do.
+fn order(program: &Program, site: &Definition) -> Vec<usize> {
+    let accesses = program.exprs.accesses(site.body);
+    let widest = accesses.max_by_key(|(_, subscripts)| subscripts.len()).map_or(&[][..], |(_, subscripts)| subscripts);
+    let place = |index: usize| widest.iter().position(|s| s.uses_index(index));
+    let mut order: Vec<usize> = (0..site.rank).collect();
+    order.sort_by_key(|&output| place(output).or(place(site.rank)));
+    order
+}
+
+/// The definition with its outputs in another order.
+fn turned(program: &mut Program, site: &Definition, order: &[usize]) -> Definition {
+    let mut map: Vec<Affine> = (0..site.indices.len()).map(Affine::index).collect();
+    order.iter().enumerate().for_each(|(new, &old)| map[old] = Affine::index(new));
+    let moved = |old: usize| {
+        let Index { name, range } = &site.indices[old];
+        Index { name: name.clone(), range: range.map(|bound| bound.with_indices(&map)) }
+    };
+    let body = nested::remap(&mut program.exprs, site.body, &map);
+    Definition { indices: order.iter().copied().chain([site.rank]).map(moved).collect(), body, ..site.clone() }
 }
 
 /// The window in terms of `k + turn*i`, if the body depends on `i` in no other way.
@@ -89,7 +126,7 @@ fn blocks(
     width: &Affine,
     block: &Int,
     ids: &mut Ids,
-) -> Rewrite {
+) -> (Vec<Part>, ExprId) {
     let Window { output, step, first, .. } = window;
     let (rank, op) = (site.rank, site.reduction.expect("a window is reduced"));
     let count = width.floor_div(block);
@@ -103,30 +140,29 @@ fn blocks(
     let outputs: Vec<Affine> = (0..rank).map(Affine::index).collect();
     let own = Affine::index(*output).scale(step) + first.clone();
     let place = own.clone().add_scaled(block, &Affine::index(rank)) - start;
-    let read: Vec<Affine> =
+    let places: Vec<Affine> =
         sums.subscripts.iter().map(|s| if s.as_index() == Some(*output) { place.clone() } else { s.clone() }).collect();
-    let body = program.exprs.access(sums.definition.tensor, read);
+    let body = program.exprs.access(sums.definition.tensor, places);
     let whole = reduced(site, Range { low: vec![Affine::constant(0)], high: vec![count.shift(-1)] }, body, ids);
+    let read = |program: &mut Program, part: &Part| program.exprs.access(part.definition.tensor, outputs.clone());
     if count.scale(block) == *width {
-        let main = Definition { tensor: site.tensor, ..whole.definition };
-        return Rewrite { parts: vec![sums], main, risks: Vec::new() };
+        let body = read(program, &whole);
+        return (vec![sums, whole], body);
     }
-
     let from = own.clone() + count.scale(block);
     let to = Affine::index(*output).scale(step) + window.last.clone();
     let low = std::iter::once(from).chain(window.low.iter().cloned()).collect();
     let high = std::iter::once(to).chain(window.high.iter().cloned()).collect();
     let rest = reduced(site, Range { low, high }, window.body, ids);
 
-    let [a, b] = [&whole, &rest].map(|part| program.exprs.access(part.definition.tensor, outputs.clone()));
+    let [a, b] = [&whole, &rest].map(|part| read(program, part));
     let body = match op {
         ReduceOp::Sum => build::add(&mut program.exprs, a, b),
         ReduceOp::Prod => build::multiply(&mut program.exprs, a, b),
         ReduceOp::Max => build::binary(&mut program.exprs, BinaryOp::Max, a, b),
         ReduceOp::Min => build::binary(&mut program.exprs, BinaryOp::Min, a, b),
     };
-    let main = Definition { indices: site.indices[..rank].to_vec(), reduction: None, body, ..site.clone() };
-    Rewrite { parts: vec![sums, whole, rest], main, risks: Vec::new() }
+    (vec![sums, whole, rest], body)
 }
 
 /// The reductions of blocks of terms, by the place of the first one, in the outputs that terms depend on.

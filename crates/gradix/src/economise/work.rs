@@ -193,6 +193,7 @@ fn holds(constraint: &Constraint, point: &[f64], sizes: &[f64]) -> bool {
     }
 }
 
+/// The value of an index expression at a point.
 pub fn value(affine: &Affine, point: &[f64], sizes: &[f64]) -> f64 {
     affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, coefficient)| {
         let factor = coefficient.to_f64().value();

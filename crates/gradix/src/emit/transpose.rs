@@ -1,31 +1,58 @@
-//! A copy into another order as C: squares of a vector's width are turned in registers.
+//! What is read across the order in which it is written, as C: squares of a vector's width are turned in registers.
+//!
+//! A copy is a call of one function; other values are computed for a square of places, along what is read.
 
 use super::leaf::Writer;
+use super::value::Instances;
 use crate::nest::{Leaf, Loop};
-use crate::program::{Affine, Atom, Expr, TensorId};
+use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs};
 use gradix_int::Int;
 
-/// What a copy reads, and the two loops along which target and source have their neighbours.
-pub struct Copy<'a> {
-    source: (TensorId, Vec<Affine>),
+/// The two loops along which the target and what is read have their neighbours.
+pub struct Turn<'a> {
     along_target: &'a Loop,
     along_source: &'a Loop,
 }
 
-/// Finds out whether a leaf is a copy whose source lies across its target.
-pub fn recognise<'a>(writer: &Writer, leaf: &'a Leaf) -> Option<Copy<'a>> {
-    let Expr::Access(source, subscripts) = &writer.nest.frame.exprs[leaf.body] else { return None };
-    if leaf.reduction.is_some() || !leaf.guards.is_empty() {
+/// Finds out whether all that a leaf reads lies across its target.
+pub fn recognise<'a>(writer: &Writer, leaf: &'a Leaf) -> Option<Turn<'a>> {
+    let exprs = &writer.nest.frame.exprs;
+    let is_copy = matches!(exprs[leaf.body], Expr::Access(..));
+    if leaf.reduction.is_some() || !leaf.guards.is_empty() || !is_copy && leaf.shape.lanes.is_none() {
         return None;
     }
     let along_target = leaf.loops.iter().find(|l| is_along(&leaf.subscripts, l.variable))?;
-    let along_source = leaf.loops.iter().find(|l| is_along(subscripts, l.variable))?;
+    let across = |l: &&Loop| l.variable != along_target.variable && is_read_along(exprs, leaf.body, l.variable);
+    let along_source = leaf.loops.iter().find(across)?;
     let pair = [along_target.variable, along_source.variable];
     let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
-    let places = leaf.subscripts.iter().chain(subscripts);
-    let straight = bounds.into_iter().all(|b| pair.iter().all(|&v| !b.uses_index(v)))
-        && places.into_iter().all(|s| s.terms().iter().all(|(atom, _)| !matches!(atom, Atom::Floor(..))));
-    (pair[0] != pair[1] && straight).then(|| Copy { source: (*source, subscripts.clone()), along_target, along_source })
+    let free = |affine: &Affine| pair.iter().all(|&v| !affine.uses_index(v));
+    let straight = |affine: &Affine| affine.terms().iter().all(|(atom, _)| !matches!(atom, Atom::Floor(..)));
+    let mut fits = bounds.into_iter().all(free) && leaf.subscripts.iter().all(straight);
+    exprs.visit_affines(leaf.body, &mut |affine| fits &= straight(affine));
+    fits &= conditions(exprs, leaf.body).iter().all(free);
+    fits.then_some(Turn { along_target, along_source })
+}
+
+/// Whether some elements are read along a variable, and all others don't depend on it.
+fn is_read_along(exprs: &Exprs, body: ExprId, variable: usize) -> bool {
+    let depends = |subscripts: &[Affine]| subscripts.iter().any(|s| s.uses_index(variable));
+    let mut reads = exprs.accesses(body).filter(|(_, subscripts)| depends(subscripts)).peekable();
+    reads.peek().is_some() && reads.all(|(_, subscripts)| is_along(subscripts, variable))
+}
+
+fn conditions(exprs: &Exprs, body: ExprId) -> Vec<Affine> {
+    let mut found = Vec::new();
+    for id in exprs.postorder(body) {
+        if let Expr::Select(c, ..) = exprs[id] {
+            exprs.visit_condition(c, &mut |c| {
+                if let Cond::Index(constraint) = c {
+                    found.push(constraint.affine.clone());
+                }
+            });
+        }
+    }
+    found
 }
 
 /// Whether a variable moves by one element.
@@ -35,13 +62,25 @@ fn is_along(subscripts: &[Affine], variable: usize) -> bool {
     })
 }
 
-/// Writes a copy.
-pub fn write(w: &mut Writer, leaf: &Leaf, copy: &Copy) {
-    let pair = [copy.along_source, copy.along_target];
+/// Writes a leaf in squares.
+pub fn write(w: &mut Writer, leaf: &Leaf, turn: &Turn) {
+    let pair = [turn.along_source, turn.along_target];
     let is_apart = |l: &&Loop| pair.iter().all(|p| p.variable != l.variable);
     let others: Vec<&Loop> = leaf.loops.iter().filter(is_apart).collect();
     others.iter().for_each(|l| w.open_loop(l));
     w.lines.open("");
+    w.shared.add("gx_turn".into(), TURN.into());
+    match w.nest.frame.exprs[leaf.body] {
+        Expr::Access(..) => copy(w, leaf, pair),
+        _ => squares(w, leaf, pair),
+    }
+    w.close(others.len() + 1);
+}
+
+fn copy(w: &mut Writer, leaf: &Leaf, pair: [&Loop; 2]) {
+    let Expr::Access(source, subscripts) = w.nest.frame.exprs[leaf.body].clone() else {
+        unreachable!("a copy reads an element");
+    };
     let mut counts = Vec::new();
     for l in pair {
         let (low, high) = (w.names.low(&l.range), w.names.high(&l.range));
@@ -49,18 +88,65 @@ pub fn write(w: &mut Writer, leaf: &Leaf, copy: &Copy) {
         w.lines.line(format!("const int64_t {name} = {low};"));
         counts.push(format!("{high} - {name} + 1"));
     }
-    let (source, subscripts) = &copy.source;
     let to = w.names.address(w.nest, leaf.target, &leaf.subscripts);
-    let from = w.names.address(w.nest, *source, subscripts);
+    let from = w.names.address(w.nest, source, &subscripts);
     let to_step = w.names.step(w.nest, leaf.target, &leaf.subscripts, pair[0].variable);
-    let from_step = w.names.step(w.nest, *source, subscripts, pair[1].variable);
-    w.shared.add("gx_transpose".into(), FUNCTION.into());
+    let from_step = w.names.step(w.nest, source, &subscripts, pair[1].variable);
+    w.shared.add("gx_transpose".into(), TRANSPOSE.into());
     w.lines.line(format!("gx_transpose({to}, {to_step}, {from}, {from_step}, {}, {});", counts[0], counts[1]));
-    w.close(others.len() + 1);
+}
+
+/// Whole squares with the lanes along what is read, and then the places that are left, one by one.
+fn squares(w: &mut Writer, leaf: &Leaf, pair: [&Loop; 2]) {
+    let names = pair.map(|l| w.names.variables[l.variable].clone());
+    let ends = pair.map(|l| {
+        let (low, high) = (w.names.low(&l.range), w.names.high(&l.range));
+        let names = ["begin", "end", "whole"].map(|what| w.names.fresh(what));
+        let [begin, end, whole] = &names;
+        w.lines.line(format!("const int64_t {begin} = {low}, {end} = {high};"));
+        w.lines
+            .line(format!("const int64_t {whole} = {begin} + gx_larger(0, {end} - {begin} + 1)/GX_SQUARE*GX_SQUARE;"));
+        names
+    });
+    let [[source_begin, source_end, source_whole], [target_begin, target_end, target_whole]] = &ends;
+    let (square, row) = (w.names.fresh("square"), w.names.fresh("row"));
+    let corner = w.names.fresh("corner");
+    w.lines.line("#ifdef GX_LOW");
+    w.lines.open(format!("for (int64_t {corner} = {target_begin}; {corner} < {target_whole}; {corner} += GX_W)"));
+    w.lines.open(format!(
+        "for (int64_t {} = {source_begin}; {} < {source_whole}; {} += GX_W)",
+        names[0], names[0], names[0]
+    ));
+    w.lines.line(format!("gx_v {square}[GX_W];"));
+    w.lines.line("GX_UNROLL");
+    w.lines.open(format!("for (int {row} = 0; {row} < GX_W; {row}++)"));
+    w.lines.line(format!("const int64_t {} = {corner} + {row};", names[1]));
+    let lanes = Some((pair[0].variable, vec![names[0].clone()]));
+    let value = w.values(Instances { lanes, ..Instances::default() }).wide(leaf.body, (0, 0));
+    w.lines.line(format!("{square}[{row}] = {value};"));
+    w.lines.close();
+    w.lines.line(format!("gx_turn({square});"));
+    let saved = w.names.variables.clone();
+    w.names.variables[pair[1].variable] = corner.clone();
+    let to = w.names.address(w.nest, leaf.target, &leaf.subscripts);
+    let step = w.names.step(w.nest, leaf.target, &leaf.subscripts, pair[0].variable);
+    w.names.variables = saved;
+    w.lines.line("GX_UNROLL");
+    w.lines
+        .line(format!("for (int {row} = 0; {row} < GX_W; {row}++) gx_store({to} + {row}*({step}), {square}[{row}]);"));
+    w.close(2);
+    w.lines.line("#endif");
+    w.lines.open(format!("for (int64_t {} = {target_begin}; {} <= {target_end}; {}++)", names[1], names[1], names[1]));
+    let from = format!("{} < {target_whole} ? {source_whole} : {source_begin}", names[1]);
+    w.lines.open(format!("for (int64_t {} = {from}; {} <= {source_end}; {}++)", names[0], names[0], names[0]));
+    let value = w.values(Instances::default()).value(leaf.body, (0, 0));
+    let target = w.names.element(w.nest, leaf.target, &leaf.subscripts);
+    w.lines.line(format!("{target} = {value};"));
+    w.close(2);
 }
 
 /// Interleaving the two halves of a list of rows, once for every doubling, turns a square.
-const FUNCTION: &str = "\
+const TURN: &str = "\
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define GX_SHUFFLES 1
@@ -79,6 +165,31 @@ const FUNCTION: &str = "\
 #define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define GX_HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
 #endif
+#ifdef GX_LOW
+#define GX_SQUARE GX_W
+/* Exchanges rows and lanes. */
+GX_INLINE void gx_turn(gx_v *a)
+{
+    gx_v b[GX_W];
+    GX_UNROLL
+    for (int s = 1; s < GX_W; s *= 2) {
+        GX_UNROLL
+        for (int i = 0; i < GX_W/2; i++) {
+            b[2*i] = GX_LOW(a[i], a[i + GX_W/2]);
+            b[2*i + 1] = GX_HIGH(a[i], a[i + GX_W/2]);
+        }
+        GX_UNROLL
+        for (int i = 0; i < GX_W; i++) a[i] = b[i];
+    }
+}
+#else
+/* No place is in a square. */
+#define GX_SQUARE ((int64_t)1 << 62)
+#endif
+";
+
+/// A copy across.
+const TRANSPOSE: &str = "\
 /* to[r*to_step + l] = from[l*from_step + r] */
 static GX_NOINLINE void gx_transpose(gx_t *restrict to, int64_t to_step, const gx_t *restrict from, int64_t from_step,
     int64_t rows, int64_t lanes)
@@ -88,19 +199,10 @@ static GX_NOINLINE void gx_transpose(gx_t *restrict to, int64_t to_step, const g
     for (; r + GX_W <= rows; r += GX_W) {
         int64_t l = 0;
         for (; l + GX_W <= lanes; l += GX_W) {
-            gx_v a[GX_W], b[GX_W];
+            gx_v a[GX_W];
             GX_UNROLL
             for (int i = 0; i < GX_W; i++) a[i] = gx_load(from + (l + i)*from_step + r);
-            GX_UNROLL
-            for (int s = 1; s < GX_W; s *= 2) {
-                GX_UNROLL
-                for (int i = 0; i < GX_W/2; i++) {
-                    b[2*i] = GX_LOW(a[i], a[i + GX_W/2]);
-                    b[2*i + 1] = GX_HIGH(a[i], a[i + GX_W/2]);
-                }
-                GX_UNROLL
-                for (int i = 0; i < GX_W; i++) a[i] = b[i];
-            }
+            gx_turn(a);
             GX_UNROLL
             for (int i = 0; i < GX_W; i++) gx_store(to + (r + i)*to_step + l, a[i]);
         }

@@ -1,5 +1,6 @@
 //! What is computed again at each use, and what is copied into a better order first.
 
+use super::turn::turn;
 use super::{extents, skew};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
@@ -14,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 /// The program with cheap definitions put into their readers, and transposed copies where they pay.
 pub fn arrange(program: &mut Program, estimate: &[f64]) {
     inline(program, estimate);
+    turn(program, estimate);
     skew(program, estimate);
     transpose(program, estimate);
 }
@@ -34,6 +36,7 @@ fn inline(program: &mut Program, estimate: &[f64]) {
             && !program.outputs.contains(&definition.tensor)
             && !exact.contains(&definition.tensor)
             && seldom
+            && (places <= 1 || !joins(program, definition))
             && is_cheap(&program.exprs, definition.body, places <= 1)
         {
             bodies.insert(definition.tensor, definition.body);
@@ -41,6 +44,14 @@ fn inline(program: &mut Program, estimate: &[f64]) {
     }
     definitions.retain(|d| !bodies.contains_key(&d.tensor));
     program.definitions = definitions;
+}
+
+/// Whether a definition makes one of several that have as many elements: its readers read less than they would of these.
+fn joins(program: &Program, definition: &Definition) -> bool {
+    let is_whole = |subscripts: &[Affine]| (0..definition.rank).all(|i| subscripts.iter().any(|s| s.uses_index(i)));
+    let accesses = program.exprs.accesses(definition.body);
+    let computed = accesses.filter(|(tensor, s)| program[*tensor].kind != TensorKind::Input && is_whole(s));
+    definition.rank > 0 && computed.count() > 1
 }
 
 /// What is read where values are compared for equality, or by a `max` or `min` whose ties may be looked for: it is
@@ -174,7 +185,7 @@ pub fn lanes(program: &Program, definition: &Definition, estimate: &[f64]) -> Op
 }
 
 /// Whether all that a body reads is the same for all values of an index, or has its elements side by side.
-fn runs_along(program: &Program, definition: &Definition, index: usize) -> bool {
+pub fn runs_along(program: &Program, definition: &Definition, index: usize) -> bool {
     let atom = Atom::Index(index as u32);
     program.exprs.postorder(definition.body).into_iter().all(|id| match &program.exprs[id] {
         Expr::Access(_, subscripts) => match subscripts.split_last() {

@@ -153,7 +153,10 @@ impl Grouping<'_> {
         let work: f64 = sizes.iter().product();
         let elements: f64 = sizes[..rank].iter().product();
         let mut choices = Vec::new();
-        for (slab, &size) in sizes.iter().enumerate() {
+        let lanes = super::arrange::lanes(self.program, definition, self.estimate).filter(|_| rank > 1);
+        let others = |lanes: usize| sizes[..rank].iter().enumerate().any(|(p, size)| p != lanes && *size >= 8.0);
+        let whole = lanes.filter(|&lanes| sizes[lanes] < WIDE && others(lanes));
+        for (slab, &size) in sizes.iter().enumerate().filter(|(slab, _)| Some(*slab) != whole) {
             let Some((low, high)) = self.bounds(definition, slab) else { continue };
             let reduced = slab >= rank;
             let few = elements <= 64.0 && work >= 20_000.0 && size >= 64.0;
@@ -166,12 +169,9 @@ impl Grouping<'_> {
             let gain = if reduced && long { 1e9 } else { 0.0 };
             // What every item reads again; outer indices first; later, what runs in lanes.
             let few = if size < 8.0 { 1e12 } else { 0.0 };
-            let lanes = match super::arrange::lanes(self.program, definition, self.estimate) {
-                Some(lanes) if rank > 1 && lanes == slab => 1e5,
-                _ => 0.0,
-            };
+            let across = if lanes == Some(slab) { 1e5 } else { 0.0 };
             let again = self.shared(definition, slab) * size.min(8.0);
-            let cost = few + lanes + again + slab as f64 * 1e-3 + elements * parts as f64 - gain;
+            let cost = few + across + again + slab as f64 * 1e-3 + elements * parts as f64 - gain;
             choices.push(Choice { slabs: vec![slab], low, high, parts, cost });
         }
         choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));

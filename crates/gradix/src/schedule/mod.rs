@@ -8,6 +8,7 @@
 mod arrange;
 mod group;
 pub mod skew;
+mod turn;
 
 pub use arrange::arrange;
 
