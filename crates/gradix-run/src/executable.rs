@@ -48,7 +48,11 @@ pub struct Executable {
     program: Program,
     dtype: Dtype,
     threads: usize,
+    backend: Backend,
+    settings: Settings,
     engine: Engine,
+    /// The sizes that the engine was made for.
+    made_for: Vec<Int>,
     notes: Vec<Note>,
     /// For the sizes of the last run.
     prepared: Option<Prepared>,
@@ -68,8 +72,8 @@ struct Prepared {
 }
 
 impl Executable {
-    /// Prepares a program. It runs at all sizes, and best at those of `estimate`; without a number of threads there is
-    /// one for each core.
+    /// Prepares a program. It runs at all sizes, and best at those of `estimate`: where a size is zero that was not, or
+    /// there is far more to do, it is made again. Without a number of threads there is one for each core.
     pub fn new(
         program: &Program,
         estimate: &[Int],
@@ -89,16 +93,32 @@ impl Executable {
         threads: Option<usize>,
         settings: &Settings,
     ) -> Executable {
-        let mut notes = Vec::new();
-        let engine = match engine(program, estimate, dtype, backend, settings, &mut notes) {
+        let threads = threads.unwrap_or_else(threads::default_threads).max(1);
+        let (program, settings, made_for) = (program.clone(), settings.clone(), estimate.to_vec());
+        let (engine, notes, prepared) = (Engine::Interp, Vec::new(), None);
+        let mut executable =
+            Executable { program, dtype, threads, backend, settings, engine, made_for, notes, prepared };
+        executable.make();
+        executable
+    }
+
+    /// Makes the best engine that there is of what was asked for.
+    fn make(&mut self) {
+        let Executable { program, made_for, dtype, backend, settings, notes, .. } = self;
+        self.engine = match engine(program, made_for, *dtype, *backend, settings, notes) {
             Ok(machine) => Engine::Machine(Box::new(machine)),
             Err(why) => {
                 notes.extend(why.map(|note| instead(note, "interp")));
                 Engine::Interp
             }
         };
-        let threads = threads.unwrap_or_else(threads::default_threads).max(1);
-        Executable { program: program.clone(), dtype, threads, engine, notes, prepared: None }
+    }
+
+    /// Whether the engine is right for these sizes, and was not made for much less work.
+    fn suits(&self, sizes: &[Int]) -> bool {
+        let Engine::Machine(machine) = &self.engine else { return true };
+        let mut positive = self.made_for.iter().zip(sizes).filter(|(made, _)| **made >= Int::ONE);
+        positive.all(|(_, size)| *size >= Int::ONE) && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
     }
 
     /// What computes: never `Auto`, and not what was asked for when that was not possible, be it for the sizes of the
@@ -216,6 +236,10 @@ impl Executable {
             return Ok(());
         }
         self.prepared = None;
+        if !self.suits(sizes) {
+            self.made_for = sizes.to_vec();
+            self.make();
+        }
         let inputs = shapes(&self.program, sizes, &mut self.program.inputs())?;
         let outputs = shapes(&self.program, sizes, &mut self.program.outputs.iter().copied())?;
         let mut refused = false;
@@ -246,7 +270,7 @@ fn engine(
         // That there is no compiler is nothing to speak of, unless one was named.
         Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
     };
-    let nest = gradix::lower_as(program, estimate, dtype.real());
+    let nest = gradix::lower_for(program, estimate, dtype.real());
     let nest = nest.map_err(|error| Note::new(format!("the program can't be compiled: {}", error.message)))?;
     let native = compiler.map(|found| found.and_then(|_| Machine::native(program, nest.clone(), dtype, settings)));
     match native {

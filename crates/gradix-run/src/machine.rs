@@ -123,6 +123,11 @@ impl Machine {
         matches!(self.code, Code::Native(_))
     }
 
+    /// Whether the loops are plain, for programs with little to do.
+    pub fn is_plain(&self) -> bool {
+        self.nest.plain
+    }
+
     /// Makes everything ready for runs at these sizes; an error says why there can't be any.
     pub fn prepare(&mut self, sizes: &[Int], threads: usize) -> Result<(), Note> {
         if self.plan.as_ref().is_none_or(|plan| plan.sizes != sizes) {

@@ -40,6 +40,19 @@ pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest,
     Ok(prepare(program, estimate, real)?.nest)
 }
 
+/// The same, right only at sizes that are positive where these are: sums are then known to have terms, and more can be
+/// taken out of them.
+pub fn lower_for(program: &Program, sizes: &[Int], real: Real) -> Result<Nest, Diagnostic> {
+    let mut program = program.clone();
+    for (number, (param, size)) in program.params.iter().zip(sizes).enumerate() {
+        if param.kind == ParamKind::Free && *size >= Int::ONE {
+            let least = Affine::param(ParamId(number as u32)).shift(-1);
+            program.facts.push(Constraint::non_negative(least));
+        }
+    }
+    lower_as(&program, sizes, real)
+}
+
 /// A program as it is scheduled: with fewer operations, a name for every definition, decisions, and the loops.
 struct Prepared {
     program: Program,
@@ -170,6 +183,11 @@ const LITTLE: f64 = 131_072.0;
 const LITTLE_EACH: f64 = 2048.0;
 /// Vectors pay in loops that are longer than this, however few there are.
 const SHORT: f64 = 64.0;
+
+/// Whether there is so little to do at these sizes that plain loops are made.
+pub fn is_little(program: &Program, sizes: &[Int]) -> bool {
+    is_small(program, &estimates(program, sizes))
+}
 
 fn is_small(program: &Program, estimate: &[f64]) -> bool {
     let exprs = &program.exprs;

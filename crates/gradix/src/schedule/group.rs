@@ -29,7 +29,7 @@ const LONG: f64 = 4096.0;
 const PART_COST: f64 = 1024.0;
 
 /// So many elements of what is local stay in the second cache.
-const CACHE: f64 = 144.0 * 1024.0;
+const CACHE: f64 = 192.0 * 1024.0;
 /// The same where every tile is a few rows, and what it keeps should be close.
 const NEAR: f64 = 16.0 * 1024.0;
 
@@ -377,6 +377,23 @@ impl Grouping<'_> {
         beside.peek().is_some() && beside.all(across)
     }
 
+    /// The most that is local at a time, for each value of the slab index.
+    fn live(&self, members: &[Member], width: &dyn Fn(&Member) -> f64) -> f64 {
+        let reads = |reader: &Member, made: &Member| {
+            self.reads[reader.definition].iter().any(|(producer, _)| *producer == made.definition)
+        };
+        let last = |made: &Member| members.iter().rposition(|reader| reads(reader, made)).unwrap_or(0);
+        let spans: Vec<(usize, usize, f64)> = members
+            .iter()
+            .enumerate()
+            .filter(|(_, member)| member.local)
+            .map(|(place, member)| (place, last(member), width(member)))
+            .collect();
+        let at =
+            |place: usize| spans.iter().filter(|(from, to, _)| (*from..=*to).contains(&place)).map(|(.., w)| w).sum();
+        (0..members.len()).map(at).fold(0.0, f64::max)
+    }
+
     /// Chooses the height of a slab: what is local stays in the second cache.
     fn sized(&self, members: Vec<Member>, choice: &Choice) -> Group {
         let rows = members.iter().map(|m| self.sizes[m.definition][m.slab.unwrap_or(0)]).fold(1.0, f64::max);
@@ -385,7 +402,7 @@ impl Grouping<'_> {
             let others = (0..rank).filter(|p| Some(*p) != m.slab);
             others.map(|p| self.sizes[m.definition][p]).product::<f64>()
         };
-        let local: f64 = members.iter().filter(|m| m.local).map(width).sum();
+        let local = self.live(&members, &width);
         let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
         let least = (rows * 20_000.0 / work.max(1.0)).ceil().min(rows.max(1.0));
         let parts = (choice.parts > 0).then_some(choice.parts);
