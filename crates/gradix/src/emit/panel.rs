@@ -539,7 +539,8 @@ impl Contraction<'_> {
     /// A function that combines a tile with the target, unless the target holds nothing yet.
     fn put(&self, w: &mut Writer) -> String {
         let scalar = combine(self.op, "*to", "*from", false, w.functions);
-        let vector = combine(self.op, "gx_load(to)", "gx_load(from)", true, w.functions);
+        let [vector, apart] = ["gx_load(to)", "gx_load_s(to, 2)"]
+            .map(|held| combine(self.op, held, "gx_load(from)", true, w.functions));
         let name = format!("gx_put_{}", self.op.name());
         let text = format!(
             "/* Combines rows x lanes elements of a tile with the target; a fresh target holds nothing yet. */\n\
@@ -551,6 +552,10 @@ impl Contraction<'_> {
              gx_t *const to = target + u*row_step + v;\n            \
              const gx_t *const from = tile + u*width + v;\n            \
              gx_store(to, fresh ? gx_load(from) : {vector});\n        }}\n        \
+             for (; lane_step == 2 && v + GX_W <= lanes; v += GX_W) {{\n            \
+             gx_t *const to = target + u*row_step + 2*v;\n            \
+             const gx_t *const from = tile + u*width + v;\n            \
+             gx_store_s(to, 2, fresh ? gx_load(from) : {apart});\n        }}\n        \
              for (; v < lanes; v++) {{\n            \
              gx_t *const to = target + u*row_step + v*lane_step;\n            \
              const gx_t *const from = tile + u*width + v;\n            \

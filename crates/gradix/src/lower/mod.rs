@@ -404,11 +404,19 @@ impl Lowering<'_> {
         let high = range.high.iter().filter(own).map(|a| at(&a)).fold(f64::INFINITY, f64::min);
         let width = self.width;
         match (low.is_finite(), high.is_finite()) {
-            (true, true) => (low, high),
+            (true, true) => (low, high.min(low + self.slab_extent(range) - 1.0)),
             (true, false) => (low, low + width - 1.0),
             (false, true) => (high - width + 1.0, high),
             (false, false) => (0.0, width - 1.0),
         }
+    }
+
+    /// The values that the bounds of a slab leave.
+    fn slab_extent(&self, range: &Range) -> f64 {
+        let at = |a: &Affine| schedule::value(a, &[0.0, self.width - 1.0], self.estimate);
+        let low = range.low.iter().filter(|a| a.uses_index(FIRST)).map(at).fold(f64::NEG_INFINITY, f64::max);
+        let high = range.high.iter().filter(|a| a.uses_index(LAST)).map(at).fold(f64::INFINITY, f64::min);
+        (high - low + 1.0).max(0.0)
     }
 
     /// The assumed middle of the space, by variable.

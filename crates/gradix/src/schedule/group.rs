@@ -163,6 +163,7 @@ impl Grouping<'_> {
             let few = if size < 8.0 { 1e12 } else { 0.0 };
             let lanes = match super::arrange::lanes(self.program, definition, self.estimate) {
                 Some(lanes) if rank > 1 && lanes == slab => 1e5,
+                _ if rank > 1 && is_divided(definition, slab) => 1e5,
                 _ => 0.0,
             };
             let again = self.shared(definition, slab) * size.min(8.0);
@@ -403,6 +404,14 @@ impl Grouping<'_> {
         let tiles = (share.max(least) / tile).ceil().max(1.0);
         Group { members, tile: tile as i64, tiles: tiles as i64, parts }
     }
+}
+
+/// Whether the bounds of a reduction divide an index: its residue classes run in lanes, each with a start and an end.
+fn is_divided(definition: &Definition, index: usize) -> bool {
+    let terms = definition.indices[definition.rank..].iter();
+    let mut bounds = terms.flat_map(|term| term.range.low.iter().chain(&term.range.high));
+    let divides = |(atom, _): &(Atom, Int)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(index));
+    bounds.any(|bound| bound.terms().iter().any(divides))
 }
 
 /// `d` where a subscript is the slab index plus `d`.
