@@ -539,8 +539,8 @@ impl Contraction<'_> {
     /// A function that combines a tile with the target, unless the target holds nothing yet.
     fn put(&self, w: &mut Writer) -> String {
         let scalar = combine(self.op, "*to", "*from", false, w.functions);
-        let [vector, apart] = ["gx_load(to)", "gx_load_s(to, 2)"]
-            .map(|held| combine(self.op, held, "gx_load(from)", true, w.functions));
+        let [vector, apart] =
+            ["gx_load(to)", "gx_load_s(to, 2)"].map(|held| combine(self.op, held, "gx_load(from)", true, w.functions));
         let name = format!("gx_put_{}", self.op.name());
         let text = format!(
             "/* Combines rows x lanes elements of a tile with the target; a fresh target holds nothing yet. */\n\

@@ -7,7 +7,7 @@ use super::Lowering;
 use super::leaves::Placed;
 use crate::nest::{BufferKind, Leaf, Panels, Shape};
 use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs, TensorId};
-use crate::schedule;
+use crate::schedule::{self, step_cost};
 use gradix_int::Int;
 
 /// From so many rows on, what they share is packed.
@@ -115,19 +115,6 @@ impl Body {
         };
         let filled = (extent / lanes).ceil() * lanes / extent.max(1.0);
         (reads + writes + 1.0) * filled / lanes
-    }
-}
-
-fn step_cost(subscripts: &[Affine], v: usize) -> f64 {
-    let atom = Atom::Index(v as u32);
-    let last = subscripts.len().wrapping_sub(1);
-    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.coefficient(&atom)));
-    let moving: Vec<(usize, Int)> = factors.filter(|(_, c)| *c != Int::ZERO).collect();
-    match moving.as_slice() {
-        [] => 0.2,
-        [(d, one)] if *d == last && *one == Int::ONE => 1.0,
-        [(d, _)] if *d == last => 5.0,
-        _ => 8.0,
     }
 }
 

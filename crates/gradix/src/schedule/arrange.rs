@@ -1,5 +1,6 @@
 //! What is computed again at each use, and what is copied into a better order first.
 
+use super::order::{order, with_last};
 use super::{extents, skew};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
@@ -11,9 +12,11 @@ use crate::program::{
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
-/// The program with cheap definitions put into their readers, and transposed copies where they pay.
+/// The program with cheap definitions put into their readers, dimensions in a better order, and transposed copies where
+/// they pay.
 pub fn arrange(program: &mut Program, estimate: &[f64]) {
     inline(program, estimate);
+    order(program, estimate);
     skew(program, estimate);
     transpose(program, estimate);
 }
@@ -218,7 +221,7 @@ fn transposed(
     taken: &mut HashSet<String>,
 ) -> Definition {
     let source = program[tensor].clone();
-    let extents = moved(&source.extents, dimension);
+    let extents = with_last(&source.extents, dimension);
     let indices: Vec<Index> = extents
         .iter()
         .enumerate()
@@ -235,14 +238,6 @@ fn transposed(
     Definition { tensor: copy, indices, rank, reduction, conditions, assumptions, body }
 }
 
-/// The same with one of them last.
-fn moved<T: Clone>(of: &[T], dimension: usize) -> Vec<T> {
-    let mut moved = of.to_vec();
-    let last = moved.remove(dimension);
-    moved.push(last);
-    moved
-}
-
 struct Transpose<'a> {
     copies: &'a HashMap<(TensorId, usize), TensorId>,
     wanted: &'a [(TensorId, usize)],
@@ -255,7 +250,7 @@ impl Rules for Transpose<'_> {
         let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
         match moving.as_slice() {
             [dimension] if self.wanted.contains(&(tensor, *dimension)) => {
-                exprs.access(self.copies[&(tensor, *dimension)], moved(&subscripts, *dimension))
+                exprs.access(self.copies[&(tensor, *dimension)], with_last(&subscripts, *dimension))
             }
             _ => exprs.access(tensor, subscripts),
         }

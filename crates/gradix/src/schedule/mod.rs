@@ -7,11 +7,13 @@
 
 mod arrange;
 mod group;
+mod order;
 pub mod skew;
 
 pub use arrange::arrange;
 
-use crate::program::{Definition, Program, Tensor};
+use crate::program::{Affine, Atom, Definition, ParamId, Program, Tensor};
+use gradix_int::Int;
 
 /// The decisions for a whole program.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +58,7 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
     let mut point: Vec<f64> = Vec::new();
     let mut extents = Vec::new();
     for (position, index) in definition.indices.iter().enumerate() {
-        let at = |affine: &crate::program::Affine| value(affine, &point, estimate);
+        let at = |affine: &Affine| value(affine, &point, estimate);
         let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
         let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
         extents.push((high - low + 1.0).max(0.0));
@@ -71,8 +73,7 @@ pub fn elements(tensor: &Tensor, estimate: &[f64]) -> f64 {
 }
 
 /// An index expression at assumed values.
-pub fn value(affine: &crate::program::Affine, indices: &[f64], estimate: &[f64]) -> f64 {
-    use crate::program::{Atom, ParamId};
+pub fn value(affine: &Affine, indices: &[f64], estimate: &[f64]) -> f64 {
     affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, factor)| {
         let atom = match atom {
             Atom::Index(i) => indices.get(*i as usize).copied().unwrap_or(0.0),
@@ -81,6 +82,20 @@ pub fn value(affine: &crate::program::Affine, indices: &[f64], estimate: &[f64])
         };
         sum + factor.to_f64().value() * atom
     })
+}
+
+/// What an access costs with an index in the lanes: neighbours in memory are cheap, others are not.
+pub fn step_cost(subscripts: &[Affine], index: usize) -> f64 {
+    let atom = Atom::Index(index as u32);
+    let last = subscripts.len().wrapping_sub(1);
+    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.coefficient(&atom)));
+    let moving: Vec<(usize, Int)> = factors.filter(|(_, c)| *c != Int::ZERO).collect();
+    match moving.as_slice() {
+        [] => 0.2,
+        [(d, one)] if *d == last && *one == Int::ONE => 1.0,
+        [(d, _)] if *d == last => 5.0,
+        _ => 8.0,
+    }
 }
 
 /// Decides for a whole program.
