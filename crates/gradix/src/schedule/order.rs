@@ -17,7 +17,7 @@ use crate::program::{Affine, Definition, Expr, Exprs, Program, Range, TensorId};
 /// Outputs of fewer values than this don't run in lanes.
 const FEW: f64 = 8.0;
 /// What another order has to save.
-const GAIN: f64 = 0.99;
+const GAIN: f64 = 0.999;
 
 /// Reorders the dimensions of definitions that are not results.
 pub fn order(program: &mut Program, estimate: &[f64]) {
