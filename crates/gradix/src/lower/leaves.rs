@@ -1,5 +1,6 @@
 //! One member of a group: its leaves.
 
+use super::blocks;
 use super::classes;
 use super::pieces::{self, Piece};
 use super::{Lowering, Making, shape};
@@ -40,6 +41,7 @@ impl Lowering<'_> {
         part: Option<TensorId>,
     ) -> Vec<Step> {
         let placed = self.place(definition, member, making, part);
+        let placed = blocks::blocks(self, placed, making);
         let mut steps = Vec::new();
         for class in classes::classes(self, placed, making) {
             steps.extend(self.leaves(&class, making).into_iter().map(Step::Leaf));

@@ -1,5 +1,6 @@
 //! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
 
+mod blocks;
 mod classes;
 mod describe;
 mod fuse;
@@ -100,10 +101,18 @@ fn arranged(mut program: Program, estimate: &[Int], real: Real, plain: bool) -> 
     settle::drop_unread(&mut program);
     settle::name_all(&mut program)?;
     let estimate = estimates(&program, estimate);
-    schedule::arrange(&mut program, &estimate);
+    schedule::arrange(&mut program, &estimate, lanes(real));
     let schedule = schedule::schedule(&program, &estimate);
     let nest = nest_of(&program, &schedule, &estimate, real, plain);
     Ok(Prepared { program, schedule, nest })
+}
+
+/// The assumed number of lanes of a vector.
+fn lanes(real: Real) -> i64 {
+    match real {
+        Real::F64 => 8,
+        Real::F32 => 16,
+    }
 }
 
 /// The sizes as numbers. Those that are not given are assumed: free ones large enough for every argument to have
@@ -190,10 +199,7 @@ fn is_small(program: &Program, estimate: &[f64]) -> bool {
 
 /// The loops for a schedule.
 fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
-    let lanes = match real {
-        Real::F64 => 8.0,
-        Real::F32 => 16.0,
-    };
+    let lanes = lanes(real) as f64;
     let mut frame = program.clone();
     frame.definitions.clear();
     let kinds = (0..program.tensors.len() as u32).map(TensorId).map(|id| match program[id].kind {

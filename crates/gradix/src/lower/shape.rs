@@ -7,16 +7,13 @@ use super::Lowering;
 use super::leaves::Placed;
 use crate::nest::{BufferKind, Leaf, Panels, Shape};
 use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs, TensorId};
-use crate::schedule::{self, step_cost};
+use crate::schedule::{self, NARROW, step_cost};
 use gradix_int::Int;
 
 /// From so many rows on, what they share is packed.
 const MANY_ROWS: f64 = 40.0;
 /// From so many vectors of lanes on, what they share is packed.
 const MANY_VECTORS: f64 = 12.0;
-
-/// Up to this many elements, the rows of a buffer are close to each other.
-const NARROW: f64 = 128.0;
 
 /// The outputs that would best be lanes and rows, whatever ranges say.
 pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {

@@ -1,7 +1,8 @@
 //! What is computed again at each use, and what is copied into a better order first.
 
+use super::block::block;
 use super::order::{order, with_last};
-use super::{extents, skew};
+use super::{PAYS, extents, skew};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
@@ -12,12 +13,13 @@ use crate::program::{
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
-/// The program with cheap definitions put into their readers, dimensions in a better order, and transposed copies where
-/// they pay.
-pub fn arrange(program: &mut Program, estimate: &[f64]) {
+/// The program with cheap definitions put into their readers, dimensions in a better order, and copies in another order where
+/// they pay, for vectors of `width` lanes.
+pub fn arrange(program: &mut Program, estimate: &[f64], width: i64) {
     inline(program, estimate);
     order(program, estimate);
     skew(program, estimate);
+    block(program, estimate, width);
     transpose(program, estimate);
 }
 
@@ -206,7 +208,7 @@ fn across(program: &Program, definition: &Definition, estimate: &[f64]) -> Vec<(
         };
         let one = subscripts[dimension].coefficient(&Atom::Index(lanes as u32)) == Int::ONE;
         let elements = super::elements(&program[*tensor], estimate);
-        let pays = elements * 16.0 <= work && program[*tensor].kind == TensorKind::Input;
+        let pays = elements * PAYS <= work && program[*tensor].kind == TensorKind::Input;
         let key = (*tensor, dimension);
         if dimension != last && one && pays && !found.contains(&key) {
             found.push(key);

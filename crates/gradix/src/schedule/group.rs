@@ -6,7 +6,7 @@
 //! a little beyond the slab. Where several indices would do, all are carried along until something decides.
 
 use super::{Group, Member, extents};
-use crate::program::{Affine, Atom, Constraint, Definition, Expr, Program, TensorId};
+use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Program, TensorId};
 use crate::system;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -137,8 +137,13 @@ impl Grouping<'_> {
 
     /// Whether a definition only brings elements into another order: those that read it want all of it.
     fn is_copy(&self, position: usize) -> bool {
-        matches!(self.program.exprs[self.program.definitions[position].body], Expr::Access(..))
-            && self.program.definitions[position].reduction.is_none()
+        let (definition, exprs) = (&self.program.definitions[position], &self.program.exprs);
+        let is_element = |id: ExprId| matches!(exprs[id], Expr::Access(..));
+        let copies = match exprs[definition.body] {
+            Expr::Select(_, inside, outside) => is_element(inside) && exprs.as_constant(outside).is_some(),
+            _ => is_element(definition.body),
+        };
+        copies && definition.reduction.is_none()
     }
 
     /// Every way in which a definition can start a group.

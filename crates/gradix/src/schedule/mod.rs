@@ -6,6 +6,7 @@
 //! to slab, in a fixed number of parts that are combined in order.
 
 mod arrange;
+mod block;
 mod group;
 mod order;
 pub mod skew;
@@ -47,6 +48,12 @@ pub struct Member {
     /// Whether it lives in a buffer of the group only.
     pub local: bool,
 }
+
+/// Up to this many elements, the rows of a buffer are close to each other.
+pub const NARROW: f64 = 128.0;
+
+/// A copy pays if each of its elements is read this often.
+const PAYS: f64 = 16.0;
 
 /// The assumed number of values of every index of a definition, in the middle of those before it.
 pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
