@@ -539,27 +539,53 @@ impl Contraction<'_> {
     /// A function that combines a tile with the target, unless the target holds nothing yet.
     fn put(&self, w: &mut Writer) -> String {
         let scalar = combine(self.op, "*to", "*from", false, w.functions);
-        let [vector, apart] =
-            ["gx_load(to)", "gx_load_s(to, 2)"].map(|held| combine(self.op, held, "gx_load(from)", true, w.functions));
+        let [vector, part, apart] = [
+            ("gx_load(to)", "gx_load(from)"),
+            ("gx_load_n(to, n)", "gx_load_n(from, n)"),
+            ("gx_load_s(to, 2)", "gx_load(from)"),
+        ]
+        .map(|(held, new)| combine(self.op, held, new, true, w.functions));
         let name = format!("gx_put_{}", self.op.name());
+        let each = |test: &str, step: &str, stride: &str, store: String| {
+            let before = if step == "n" { "            const int64_t n = gx_smaller(GX_W, lanes - v);\n" } else { "" };
+            let advance = if step == "1" {
+                "v++".to_string()
+            } else {
+                format!("v += {}", if step == "n" { "GX_W" } else { step })
+            };
+            format!(
+                "        for (; {test}; {advance}) {{\n\
+                 {before}            gx_t *const to = target + u*row_step + v{stride};\n            \
+                 const gx_t *const from = tile + u*width + v;\n            {store}\n        }}\n"
+            )
+        };
+        let loops = [
+            each(
+                "lane_step == 1 && v + GX_W <= lanes",
+                "GX_W",
+                "",
+                format!("gx_store(to, fresh ? gx_load(from) : {vector});"),
+            ),
+            each(
+                "lane_step == 1 && v < lanes",
+                "n",
+                "",
+                format!("gx_store_n(to, fresh ? gx_load_n(from, n) : {part}, n);"),
+            ),
+            each(
+                "lane_step == 2 && v + GX_W <= lanes",
+                "GX_W",
+                "*2",
+                format!("gx_store_s(to, 2, fresh ? gx_load(from) : {apart});"),
+            ),
+            each("v < lanes", "1", "*lane_step", format!("*to = fresh ? *from : {scalar};")),
+        ];
         let text = format!(
             "/* Combines rows x lanes elements of a tile with the target; a fresh target holds nothing yet. */\n\
              static GX_NOINLINE void {name}(gx_t *target, int64_t row_step, int64_t lane_step, const gx_t *tile,\n    \
              int64_t width, int64_t rows, int64_t lanes, int fresh)\n{{\n    \
-             for (int64_t u = 0; u < rows; u++) {{\n        \
-             int64_t v = 0;\n        \
-             for (; lane_step == 1 && v + GX_W <= lanes; v += GX_W) {{\n            \
-             gx_t *const to = target + u*row_step + v;\n            \
-             const gx_t *const from = tile + u*width + v;\n            \
-             gx_store(to, fresh ? gx_load(from) : {vector});\n        }}\n        \
-             for (; lane_step == 2 && v + GX_W <= lanes; v += GX_W) {{\n            \
-             gx_t *const to = target + u*row_step + 2*v;\n            \
-             const gx_t *const from = tile + u*width + v;\n            \
-             gx_store_s(to, 2, fresh ? gx_load(from) : {apart});\n        }}\n        \
-             for (; v < lanes; v++) {{\n            \
-             gx_t *const to = target + u*row_step + v*lane_step;\n            \
-             const gx_t *const from = tile + u*width + v;\n            \
-             *to = fresh ? *from : {scalar};\n        }}\n    }}\n}}\n"
+             for (int64_t u = 0; u < rows; u++) {{\n        int64_t v = 0;\n{}    }}\n}}\n",
+            loops.concat()
         );
         w.shared.add(name.clone(), text);
         name

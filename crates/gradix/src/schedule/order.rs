@@ -28,7 +28,8 @@ pub fn order(program: &mut Program, estimate: &[f64]) {
         }
         let (tensor, rank) = (definition.tensor, definition.rank);
         let cost = |last: usize| cost(program, position, last, estimate);
-        let Some(best) = (0..rank).min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { continue };
+        // The first is the one most likely to be divided into slabs.
+        let Some(best) = (1..rank).min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { continue };
         if cost(best) < GAIN * cost(rank - 1) {
             move_last(program, position, tensor, best);
         }
