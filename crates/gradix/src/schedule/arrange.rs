@@ -2,6 +2,7 @@
 
 use super::block::block;
 use super::order::{order, with_last};
+use super::pad::pad;
 use super::{PAYS, extents, skew};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
@@ -18,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 pub fn arrange(program: &mut Program, estimate: &[f64], width: i64) {
     inline(program, estimate);
     order(program, estimate);
+    pad(program, estimate);
     skew(program, estimate);
     block(program, estimate, width);
     transpose(program, estimate);

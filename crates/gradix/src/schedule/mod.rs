@@ -9,6 +9,7 @@ mod arrange;
 mod block;
 mod group;
 mod order;
+mod pad;
 pub mod skew;
 
 pub use arrange::arrange;
