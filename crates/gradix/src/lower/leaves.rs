@@ -77,10 +77,10 @@ impl Lowering<'_> {
         }
         let outputs = definition.rank;
         let target = part.unwrap_or(definition.tensor);
-        let own = variables[..outputs].iter().map(|&v| Affine::index(v));
+        let own: Vec<Affine> = variables[..outputs].iter().map(|&v| Affine::index(v)).collect();
         let subscripts: Vec<Affine> = match part {
-            Some(_) => std::iter::once(Affine::index(crate::nest::ITEM)).chain(own).collect(),
-            None => own.collect(),
+            Some(_) => self.in_parts(definition, &own, Affine::index(crate::nest::ITEM)),
+            None => own,
         };
         let subscripts = self.shifted(target, subscripts, making);
         let body = nested::remap(&mut self.nest.frame.exprs, definition.body, &map);

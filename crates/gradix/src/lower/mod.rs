@@ -318,13 +318,21 @@ impl Lowering<'_> {
             let definition = &self.program.definitions[member.definition];
             if member.slab.is_some_and(|p| p >= definition.rank) {
                 let tensor = &self.program[definition.tensor];
-                let extents = std::iter::once(Affine::constant(parts)).chain(tensor.extents.iter().cloned());
+                let extents = self.in_parts(definition, &tensor.extents, Affine::constant(parts));
                 let (name, rank) = (format!("{}_parts", tensor.name), tensor.rank + 1);
-                let buffer = self.buffer(name, extents.collect(), rank, BufferKind::Temporary);
+                let buffer = self.buffer(name, extents, rank, BufferKind::Temporary);
                 found.push((member.definition, buffer));
             }
         }
         found
+    }
+
+    /// What stands for the dimensions of a definition, in the order of its parts: the part, and last what runs in lanes.
+    fn in_parts(&self, definition: &Definition, dimensions: &[Affine], part: Affine) -> Vec<Affine> {
+        let lanes = schedule::lanes(self.program, definition, self.estimate);
+        let mut order: Vec<usize> = (0..definition.rank).collect();
+        order.sort_by_key(|position| Some(*position) == lanes);
+        std::iter::once(part).chain(order.into_iter().map(|position| dimensions[position].clone())).collect()
     }
 
     fn buffer(&mut self, name: String, extents: Vec<Affine>, rank: usize, kind: BufferKind) -> TensorId {
@@ -340,15 +348,17 @@ impl Lowering<'_> {
             .iter()
             .map(|index| Loop { variable: making.variable(&index.name), range: index.range.clone() })
             .collect();
-        let subscripts = std::iter::once(Affine::index(ITEM)).chain(outputs.iter().map(|l| Affine::index(l.variable)));
+        let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
+        let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
         let op = definition.reduction.expect("what has parts is a reduction");
         let body = self.nest.frame.exprs.constant(op.neutral());
-        let lanes = outputs.len().checked_sub(1).filter(|_| !self.nest.plain);
+        let last = subscripts.last().and_then(Affine::as_index);
+        let lanes = outputs.iter().position(|l| Some(l.variable) == last).filter(|_| !self.nest.plain);
         let shape = Shape { lanes, vectors: 1, ..Shape::default() };
         let rank = outputs.len();
         Leaf {
             target: buffer,
-            subscripts: subscripts.collect(),
+            subscripts,
             loops: outputs,
             outputs: rank,
             reduction: None,
@@ -368,7 +378,8 @@ impl Lowering<'_> {
             range: Range::extent(self.nest.frame[buffer].extents[0].clone()),
         };
         let indices: Vec<_> = definition.indices[..rank].iter().cloned().chain([part]).collect();
-        let subscripts = std::iter::once(Affine::index(rank)).chain((0..rank).map(Affine::index)).collect();
+        let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
+        let subscripts = self.in_parts(definition, &own, Affine::index(rank));
         let body = self.nest.frame.exprs.access(buffer, subscripts);
         let whole = Definition {
             tensor: definition.tensor,

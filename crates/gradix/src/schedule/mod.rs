@@ -12,7 +12,7 @@ mod order;
 mod pad;
 pub mod skew;
 
-pub use arrange::arrange;
+pub use arrange::{arrange, lanes};
 
 use crate::program::{Affine, Atom, Definition, ParamId, Program, Tensor};
 use gradix_int::Int;
