@@ -373,7 +373,7 @@ impl Grouping<'_> {
 
     /// Chooses the height of a slab: what is local stays in the second cache.
     fn sized(&self, members: Vec<Member>, choice: &Choice) -> Group {
-        const CACHE: f64 = 144.0 * 1024.0;
+        const CACHE: f64 = 224.0 * 1024.0;
         let rows = members.iter().map(|m| self.sizes[m.definition][m.slab.unwrap_or(0)]).fold(1.0, f64::max);
         let width = |m: &Member| {
             let rank = self.program.definitions[m.definition].rank;
