@@ -106,7 +106,7 @@ fn without_limits(
     let mut ranges: Vec<Range> = definition.indices.iter().map(|index| index.range.clone()).collect();
     let mut moves = false;
     for (subscript, extent) in subscripts.iter().zip(extents) {
-        for term in definition.rank..ranges.len() {
+        for (term, Range { low, high }) in ranges.iter_mut().enumerate().skip(definition.rank) {
             let own = Affine::index(term);
             let step = subscript.coefficient(&Atom::Index(term as u32));
             // Where the subscript is 0, and where it is the last one.
@@ -116,7 +116,6 @@ fn without_limits(
                 _ => continue,
             };
             let far = |bound: &Affine| (0..definition.rank).any(|o| sizes[o] >= MANY && bound.uses_index(o));
-            let Range { low, high } = &mut ranges[term];
             for (bounds, limit) in [(low, start), (high, end)] {
                 if bounds.len() > 1 && bounds.contains(&limit) {
                     bounds.retain(|bound| *bound != limit);
