@@ -394,7 +394,7 @@ impl Grouping<'_> {
         let repeats = members.iter().any(|m| is_product(m) || m.halo != (0, 0));
         let items = if repeats && !uneven { FEW_ITEMS } else { MANY_ITEMS };
         let share = match rows / parts.unwrap_or(items) as f64 {
-            few if rows < 16.0 => few.ceil(),
+            few if rows < 16.0 || self.is_copy(members[0].definition) => few.ceil(),
             many => (many / 8.0).ceil() * 8.0,
         };
         if local == 0.0 && parts.is_none() {
