@@ -3,7 +3,7 @@
 use super::leaf::Writer;
 use crate::nest::{Leaf, Loop};
 use crate::program::{Affine, Atom, Expr, TensorId};
-use gradix_int::Int;
+use crate::schedule::is_along;
 
 /// What a copy reads, and the two loops along which target and source have their neighbours.
 pub struct Copy<'a> {
@@ -26,13 +26,6 @@ pub fn recognise<'a>(writer: &Writer, leaf: &'a Leaf) -> Option<Copy<'a>> {
     let straight = bounds.into_iter().all(|b| pair.iter().all(|&v| !b.uses_index(v)))
         && places.into_iter().all(|s| s.terms().iter().all(|(atom, _)| !matches!(atom, Atom::Floor(..))));
     (pair[0] != pair[1] && straight).then(|| Copy { source: (*source, subscripts.clone()), along_target, along_source })
-}
-
-/// Whether a variable moves by one element.
-fn is_along(subscripts: &[Affine], variable: usize) -> bool {
-    subscripts.split_last().is_some_and(|(last, others)| {
-        last.coefficient(&Atom::Index(variable as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(variable))
-    })
 }
 
 /// Writes a copy.

@@ -12,12 +12,11 @@
 
 use super::arrange::lanes;
 use super::order::with_last;
-use super::{NARROW, PAYS, elements, extents};
+use super::{NARROW, PAYS, elements, extents, is_along};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
-    Affine, Atom, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId,
-    TensorKind,
+    Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
 };
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -104,13 +103,6 @@ fn is_plain(definition: &Definition, index: usize) -> bool {
     let mut bounds = definition.indices.iter().flat_map(|other| other.range.low.iter().chain(&other.range.high));
     let conditions = definition.conditions.iter().map(|c| &c.affine);
     from_zero && fixed && !bounds.any(|b| b.uses_index(index)) && !conditions.into_iter().any(|c| c.uses_index(index))
-}
-
-/// Whether an index moves an access from one element to the next.
-fn is_along(subscripts: &[Affine], index: usize) -> bool {
-    subscripts.split_last().is_some_and(|(last, others)| {
-        last.coefficient(&Atom::Index(index as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(index))
-    })
 }
 
 /// `copy[b, …, l] = tensor[…, size*b + l, …]`, and zeros behind the last of them.

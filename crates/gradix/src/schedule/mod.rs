@@ -92,6 +92,13 @@ pub fn value(affine: &Affine, indices: &[f64], estimate: &[f64]) -> f64 {
     })
 }
 
+/// Whether an index moves an access from one element to the next.
+pub fn is_along(subscripts: &[Affine], index: usize) -> bool {
+    subscripts.split_last().is_some_and(|(last, others)| {
+        last.coefficient(&Atom::Index(index as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(index))
+    })
+}
+
 /// What an access costs with an index in the lanes: neighbours in memory are cheap, others are not.
 pub fn step_cost(subscripts: &[Affine], index: usize) -> f64 {
     let atom = Atom::Index(index as u32);
