@@ -104,13 +104,16 @@ fn in_order(program: &mut Program, site: &Definition, ids: &mut Ids, context: &[
     sets.iter().filter_map(|inner| elimination(program, site, &product, inner, ids, context)).collect()
 }
 
-/// All sets of indices that are not empty, or the single ones if there are many.
+/// All sets of indices that are not empty, or the single ones if there are many; of equal cost, the first is taken.
+/// Inner ones come first: along them, elements mostly are neighbours.
 fn sets(indices: &[usize]) -> Vec<Vec<usize>> {
-    if indices.len() > MAX_INDICES {
-        return indices.iter().map(|&i| vec![i]).collect();
+    let count = indices.len();
+    if count > MAX_INDICES {
+        return indices.iter().rev().map(|&i| vec![i]).collect();
     }
-    let chosen = |bits: usize| indices.iter().enumerate().filter(move |(n, _)| bits >> n & 1 == 1).map(|(_, &i)| i);
-    (1..1usize << indices.len()).map(|bits| chosen(bits).collect()).collect()
+    let has = |bits: usize, n: usize| bits >> (count - 1 - n) & 1 == 1;
+    let chosen = |bits: usize| (0..count).filter(move |&n| has(bits, n)).map(|n| indices[n]);
+    (1..1usize << count).map(|bits| chosen(bits).collect()).collect()
 }
 
 fn elimination(

@@ -5,6 +5,7 @@ mod leaf;
 mod panel;
 mod prune;
 mod text;
+mod tile;
 mod together;
 mod transpose;
 mod value;

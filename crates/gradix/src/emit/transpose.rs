@@ -6,7 +6,7 @@ use super::leaf::Writer;
 use super::value::Instances;
 use crate::nest::{Leaf, Loop};
 use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs};
-use gradix_int::Int;
+use crate::schedule::is_along;
 
 /// The two loops along which the target and what is read have their neighbours.
 pub struct Turn<'a> {
@@ -53,13 +53,6 @@ fn conditions(exprs: &Exprs, body: ExprId) -> Vec<Affine> {
         }
     }
     found
-}
-
-/// Whether a variable moves by one element.
-fn is_along(subscripts: &[Affine], variable: usize) -> bool {
-    subscripts.split_last().is_some_and(|(last, others)| {
-        last.coefficient(&Atom::Index(variable as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(variable))
-    })
 }
 
 /// Writes a leaf in squares.
@@ -111,7 +104,7 @@ fn squares(w: &mut Writer, leaf: &Leaf, pair: [&Loop; 2]) {
     let [[source_begin, source_end, source_whole], [target_begin, target_end, target_whole]] = &ends;
     let (square, row) = (w.names.fresh("square"), w.names.fresh("row"));
     let corner = w.names.fresh("corner");
-    w.lines.line("#ifdef GX_LOW");
+    w.lines.line("#ifdef GX_SHUFFLES");
     w.lines.open(format!("for (int64_t {corner} = {target_begin}; {corner} < {target_whole}; {corner} += GX_W)"));
     w.lines.open(format!(
         "for (int64_t {} = {source_begin}; {} < {source_whole}; {} += GX_W)",
@@ -147,25 +140,7 @@ fn squares(w: &mut Writer, leaf: &Leaf, pair: [&Loop; 2]) {
 
 /// Interleaving the two halves of a list of rows, once for every doubling, turns a square.
 const TURN: &str = "\
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define GX_SHUFFLES 1
-#endif
-#endif
-#if defined(GX_SHUFFLES) && GX_W == 16
-#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#elif defined(GX_SHUFFLES) && GX_W == 8
-#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#elif defined(GX_SHUFFLES) && GX_W == 4
-#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
-#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
-#elif defined(GX_SHUFFLES) && GX_W == 2
-#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
-#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
-#endif
-#ifdef GX_LOW
+#ifdef GX_SHUFFLES
 #define GX_SQUARE GX_W
 /* Exchanges rows and lanes. */
 GX_INLINE void gx_turn(gx_v *a)
@@ -194,11 +169,10 @@ const TRANSPOSE: &str = "\
 static GX_NOINLINE void gx_transpose(gx_t *restrict to, int64_t to_step, const gx_t *restrict from, int64_t from_step,
     int64_t rows, int64_t lanes)
 {
-    int64_t r = 0;
-#ifdef GX_LOW
-    for (; r + GX_W <= rows; r += GX_W) {
-        int64_t l = 0;
-        for (; l + GX_W <= lanes; l += GX_W) {
+#ifdef GX_SHUFFLES
+    const int64_t done = rows / GX_W * GX_W, whole = lanes / GX_W * GX_W;
+    for (int64_t r = 0; r < done; r += GX_W) {
+        for (int64_t l = 0; l < whole; l += GX_W) {
             gx_v a[GX_W];
             GX_UNROLL
             for (int i = 0; i < GX_W; i++) a[i] = gx_load(from + (l + i)*from_step + r);
@@ -206,12 +180,14 @@ static GX_NOINLINE void gx_transpose(gx_t *restrict to, int64_t to_step, const g
             GX_UNROLL
             for (int i = 0; i < GX_W; i++) gx_store(to + (r + i)*to_step + l, a[i]);
         }
-        for (; l < lanes; l++) {
+        for (int64_t l = whole; l < lanes; l++) {
             for (int i = 0; i < GX_W; i++) to[(r + i)*to_step + l] = from[l*from_step + r + i];
         }
     }
+#else
+    const int64_t done = 0;
 #endif
-    for (; r < rows; r++) {
+    for (int64_t r = done; r < rows; r++) {
         for (int64_t l = 0; l < lanes; l++) to[r*to_step + l] = from[l*from_step + r];
     }
 }

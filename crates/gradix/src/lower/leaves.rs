@@ -1,5 +1,6 @@
 //! One member of a group: its leaves.
 
+use super::blocks;
 use super::classes;
 use super::pieces::{self, Piece};
 use super::{Lowering, Making, shape};
@@ -41,6 +42,7 @@ impl Lowering<'_> {
         part: Option<TensorId>,
     ) -> Vec<Step> {
         let placed = self.place(definition, member, making, part);
+        let placed = blocks::blocks(self, placed, making);
         let mut steps = Vec::new();
         for class in classes::classes(self, placed, making) {
             steps.extend(self.leaves(&class, making).into_iter().map(Step::Leaf));
@@ -64,10 +66,10 @@ impl Lowering<'_> {
         }
         let outputs = definition.rank;
         let target = part.unwrap_or(definition.tensor);
-        let own = variables[..outputs].iter().map(|&v| Affine::index(v));
+        let own: Vec<Affine> = variables[..outputs].iter().map(|&v| Affine::index(v)).collect();
         let subscripts: Vec<Affine> = match part {
-            Some(_) => std::iter::once(Affine::index(crate::nest::ITEM)).chain(own).collect(),
-            None => own.collect(),
+            Some(_) => self.in_parts(definition, &own, Affine::index(crate::nest::ITEM)),
+            None => own,
         };
         let body = nested::remap(&mut self.nest.frame.exprs, definition.body, &map);
         Placed {

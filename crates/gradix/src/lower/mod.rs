@@ -1,5 +1,6 @@
 //! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
 
+mod blocks;
 mod classes;
 mod describe;
 mod fuse;
@@ -113,10 +114,18 @@ fn arranged(mut program: Program, estimate: &[Int], real: Real, plain: bool) -> 
     settle::drop_unread(&mut program);
     settle::name_all(&mut program)?;
     let estimate = estimates(&program, estimate);
-    schedule::arrange(&mut program, &estimate);
+    schedule::arrange(&mut program, &estimate, lanes(real));
     let schedule = schedule::schedule(&program, &estimate);
     let nest = nest_of(&program, &schedule, &estimate, real, plain);
     Ok(Prepared { program, schedule, nest })
+}
+
+/// The assumed number of lanes of a vector.
+fn lanes(real: Real) -> i64 {
+    match real {
+        Real::F64 => 8,
+        Real::F32 => 16,
+    }
 }
 
 /// The sizes as numbers. Those that are not given are assumed: free ones large enough for every argument to have
@@ -212,10 +221,7 @@ const BETWEEN: i64 = 16;
 
 /// The loops for a schedule.
 fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
-    let lanes = match real {
-        Real::F64 => 8.0,
-        Real::F32 => 16.0,
-    };
+    let lanes = lanes(real) as f64;
     let mut frame = program.clone();
     frame.definitions.clear();
     let kinds = (0..program.tensors.len() as u32).map(TensorId).map(|id| match program[id].kind {
@@ -345,13 +351,21 @@ impl Lowering<'_> {
             let definition = &self.program.definitions[member.definition];
             if member.slab.is_some_and(|p| p >= definition.rank) {
                 let tensor = &self.program[definition.tensor];
-                let extents = std::iter::once(Affine::constant(parts)).chain(tensor.extents.iter().cloned());
+                let extents = self.in_parts(definition, &tensor.extents, Affine::constant(parts));
                 let (name, rank) = (format!("{}_parts", tensor.name), tensor.rank + 1);
-                let buffer = self.buffer(name, extents.collect(), rank, BufferKind::Temporary);
+                let buffer = self.buffer(name, extents, rank, BufferKind::Temporary);
                 found.push((member.definition, buffer));
             }
         }
         found
+    }
+
+    /// What stands for the dimensions of a definition, in the order of its parts: the part, and last what runs in lanes.
+    fn in_parts(&self, definition: &Definition, dimensions: &[Affine], part: Affine) -> Vec<Affine> {
+        let lanes = schedule::lanes(self.program, definition, self.estimate);
+        let mut order: Vec<usize> = (0..definition.rank).collect();
+        order.sort_by_key(|position| Some(*position) == lanes);
+        std::iter::once(part).chain(order.into_iter().map(|position| dimensions[position].clone())).collect()
     }
 
     fn buffer(&mut self, name: String, extents: Vec<Affine>, rank: usize, kind: BufferKind) -> TensorId {
@@ -367,15 +381,17 @@ impl Lowering<'_> {
             .iter()
             .map(|index| Loop { variable: making.variable(&index.name), range: index.range.clone() })
             .collect();
-        let subscripts = std::iter::once(Affine::index(ITEM)).chain(outputs.iter().map(|l| Affine::index(l.variable)));
+        let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
+        let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
         let op = definition.reduction.expect("what has parts is a reduction");
         let body = self.nest.frame.exprs.constant(op.neutral());
-        let lanes = outputs.len().checked_sub(1).filter(|_| !self.nest.plain);
+        let last = subscripts.last().and_then(Affine::as_index);
+        let lanes = outputs.iter().position(|l| Some(l.variable) == last).filter(|_| !self.nest.plain);
         let shape = Shape { lanes, vectors: 1, ..Shape::default() };
         let rank = outputs.len();
         Leaf {
             target: buffer,
-            subscripts: subscripts.collect(),
+            subscripts,
             loops: outputs,
             outputs: rank,
             reduction: None,
@@ -395,7 +411,8 @@ impl Lowering<'_> {
             range: Range::extent(self.nest.frame[buffer].extents[0].clone()),
         };
         let indices: Vec<_> = definition.indices[..rank].iter().cloned().chain([part]).collect();
-        let subscripts = std::iter::once(Affine::index(rank)).chain((0..rank).map(Affine::index)).collect();
+        let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
+        let subscripts = self.in_parts(definition, &own, Affine::index(rank));
         let body = self.nest.frame.exprs.access(buffer, subscripts);
         let whole = Definition {
             tensor: definition.tensor,
@@ -437,11 +454,19 @@ impl Lowering<'_> {
         let high = range.high.iter().filter(own).map(|a| at(&a)).fold(f64::INFINITY, f64::min);
         let width = self.width;
         match (low.is_finite(), high.is_finite()) {
-            (true, true) => (low, high),
+            (true, true) => (low, high.min(low + self.slab_extent(range) - 1.0)),
             (true, false) => (low, low + width - 1.0),
             (false, true) => (high - width + 1.0, high),
             (false, false) => (0.0, width - 1.0),
         }
+    }
+
+    /// The values that the bounds of a slab leave.
+    fn slab_extent(&self, range: &Range) -> f64 {
+        let at = |a: &Affine| schedule::value(a, &[0.0, self.width - 1.0], self.estimate);
+        let low = range.low.iter().filter(|a| a.uses_index(FIRST)).map(at).fold(f64::NEG_INFINITY, f64::max);
+        let high = range.high.iter().filter(|a| a.uses_index(LAST)).map(at).fold(f64::INFINITY, f64::min);
+        (high - low + 1.0).max(0.0)
     }
 
     /// The assumed middle of the space, by variable.

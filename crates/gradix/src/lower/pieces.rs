@@ -237,8 +237,8 @@ fn piece(
     let (mut outputs, mut guards) = (outputs.to_vec(), placed.conditions.clone());
     let context: Vec<Constraint> = known[..known.len() - output_domain(placed).len()].to_vec();
     if !part.is_empty() {
-        let rows = [output_domain(placed).as_slice(), part].concat();
-        match system::solve(rows, &placed.variables[..placed.outputs], &context) {
+        let rows = output_domain(placed).into_iter().chain(part.iter().flat_map(inequalities));
+        match system::solve(rows.collect(), &placed.variables[..placed.outputs], &context) {
             Ok(None) => return Ok(None),
             Ok(Some(solved)) => {
                 outputs = solved.ranges;
@@ -262,6 +262,16 @@ fn piece(
     let body = if conditional { simplify::assuming(exprs, placed.body, domain) } else { placed.body };
     let body = unmixed(exprs, body);
     Ok(Some(Piece { subscripts: placed.subscripts.clone(), outputs, terms, guards, body }))
+}
+
+/// An equation as a bound on either side.
+fn inequalities(constraint: &Constraint) -> Vec<Constraint> {
+    match constraint.relation {
+        Relation::Zero if !has_floor(constraint) => {
+            [constraint.affine.clone(), -constraint.affine.clone()].map(Constraint::non_negative).to_vec()
+        }
+        Relation::Zero | Relation::NonNegative => vec![constraint.clone()],
+    }
 }
 
 /// Drops bounds that another one makes superfluous.

@@ -7,7 +7,7 @@ use super::Lowering;
 use super::leaves::Placed;
 use crate::nest::{BufferKind, Leaf, Panels, Shape};
 use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs, TensorId};
-use crate::schedule;
+use crate::schedule::{self, NARROW, step_cost};
 use gradix_int::Int;
 
 /// From so many rows on, what they share is packed.
@@ -115,19 +115,6 @@ impl Body {
     }
 }
 
-fn step_cost(subscripts: &[Affine], v: usize) -> f64 {
-    let atom = Atom::Index(v as u32);
-    let last = subscripts.len().wrapping_sub(1);
-    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.coefficient(&atom)));
-    let moving: Vec<(usize, Int)> = factors.filter(|(_, c)| *c != Int::ZERO).collect();
-    match moving.as_slice() {
-        [] => 0.2,
-        [(d, one)] if *d == last && *one == Int::ONE => 1.0,
-        [(d, _)] if *d == last => 5.0,
-        _ => 8.0,
-    }
-}
-
 /// Whether elements are close together when a variable advances.
 fn is_close(subscripts: &[Affine], v: usize) -> bool {
     let atom = Atom::Index(v as u32);
@@ -169,10 +156,14 @@ fn registers(lanes: f64, rows: f64, width: f64) -> (usize, usize) {
     let cost = |vectors: usize, count: usize| {
         let (v, r) = (vectors as f64, count as f64);
         let waiting = (10.0 / (v * r)).max(1.0);
-        let loads = 1.0 + 0.6 * (v + r) / (v * r);
+        // A vector that is not aligned takes as long as two broadcasts.
+        let loads = 1.0 + 0.6 * (1.5 * v + r) / (v * r);
         idle(lanes, v * width) * idle(rows, r) * waiting * loads
     };
-    let tiles = (1..=4).flat_map(|v| [4, 5, 6, 7, 8, 10, 12, 14].map(|r| (v, r))).filter(|(v, r)| v * r <= 26);
+    // Fewer lanes than a tile has could not be read in place.
+    let fits = |v: &usize| *v == 1 || *v as f64 * width <= lanes;
+    let tiles = (1..=4).filter(fits).flat_map(|v| [4, 5, 6, 7, 8, 10, 12, 14].map(|r| (v, r)));
+    let tiles = tiles.filter(|(v, r)| v * r <= 26);
     tiles.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1))).unwrap_or((1, 8))
 }
 
@@ -240,12 +231,14 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     let extents = lowering.extents(&variables, &ranges);
     let straight =
         |subscripts: &[Affine]| subscripts.iter().all(|s| terms.iter().all(|term| !is_inside_floor(s, term.variable)));
+    let width = |buffer: TensorId| {
+        lowering.nest.frame[buffer].extents.last().map_or(1.0, |e| schedule::value(e, &[], lowering.estimate))
+    };
     // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
     let along = |id: &ExprId| match &exprs[*id] {
         Expr::Access(buffer, subscripts) => {
-            let width =
-                lowering.nest.frame[*buffer].extents.last().map_or(1.0, |e| schedule::value(e, &[], lowering.estimate));
-            step_cost(subscripts, lane) == 1.0 && straight(subscripts) && (width <= 128.0 || extents[rows] < MANY_ROWS)
+            let narrow = width(*buffer) <= NARROW || extents[rows] < MANY_ROWS;
+            step_cost(subscripts, lane) == 1.0 && straight(subscripts) && narrow
         }
         _ => false,
     };
@@ -257,8 +250,14 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
         }
         _ => false,
     };
+    // Rows side by side, in a buffer so narrow that terms are not far apart either.
+    let beside = |id: &ExprId| match &exprs[*id] {
+        Expr::Access(buffer, subscripts) => step_cost(subscripts, row) == 1.0 && width(*buffer) <= NARROW,
+        _ => false,
+    };
     let inner = terms.last().expect("a reduction has loops").variable;
-    panels.rows_in_place = panels.by_row.iter().all(near) && extents[lanes] < MANY_VECTORS * lowering.lanes;
+    let seldom = extents[lanes] < MANY_VECTORS * lowering.lanes;
+    panels.rows_in_place = panels.by_row.iter().all(near) && (seldom || panels.by_row.iter().all(beside));
     panels.lanes_in_place = panels.by_lane.iter().all(along);
     panels.rows_in_lanes = panels.by_row.iter().all(|id| {
         let body = Body::of(exprs, *id);

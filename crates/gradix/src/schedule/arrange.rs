@@ -1,7 +1,10 @@
 //! What is computed again at each use, and what is copied into a better order first.
 
+use super::block::block;
+use super::order::{order, with_last};
+use super::pad::pad;
 use super::turn::turn;
-use super::{extents, skew};
+use super::{PAYS, extents, skew};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
@@ -12,11 +15,15 @@ use crate::program::{
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
-/// The program with cheap definitions put into their readers, and transposed copies where they pay.
-pub fn arrange(program: &mut Program, estimate: &[f64]) {
+/// The program with cheap definitions put into their readers, dimensions in a better order, and copies in another order where
+/// they pay, for vectors of `width` lanes.
+pub fn arrange(program: &mut Program, estimate: &[f64], width: i64) {
     inline(program, estimate);
     turn(program, estimate);
+    order(program, estimate);
+    pad(program, estimate);
     skew(program, estimate);
+    block(program, estimate, width);
     transpose(program, estimate);
 }
 
@@ -214,7 +221,7 @@ fn across(program: &Program, definition: &Definition, estimate: &[f64]) -> Vec<(
         };
         let one = subscripts[dimension].coefficient(&Atom::Index(lanes as u32)) == Int::ONE;
         let elements = super::elements(&program[*tensor], estimate);
-        let pays = elements * 16.0 <= work && program[*tensor].kind == TensorKind::Input;
+        let pays = elements * PAYS <= work && program[*tensor].kind == TensorKind::Input;
         let key = (*tensor, dimension);
         if dimension != last && one && pays && !found.contains(&key) {
             found.push(key);
@@ -229,7 +236,7 @@ fn transposed(
     taken: &mut HashSet<String>,
 ) -> Definition {
     let source = program[tensor].clone();
-    let extents = moved(&source.extents, dimension);
+    let extents = with_last(&source.extents, dimension);
     let indices: Vec<Index> = extents
         .iter()
         .enumerate()
@@ -246,14 +253,6 @@ fn transposed(
     Definition { tensor: copy, indices, rank, reduction, conditions, assumptions, body }
 }
 
-/// The same with one of them last.
-fn moved<T: Clone>(of: &[T], dimension: usize) -> Vec<T> {
-    let mut moved = of.to_vec();
-    let last = moved.remove(dimension);
-    moved.push(last);
-    moved
-}
-
 struct Transpose<'a> {
     copies: &'a HashMap<(TensorId, usize), TensorId>,
     wanted: &'a [(TensorId, usize)],
@@ -266,7 +265,7 @@ impl Rules for Transpose<'_> {
         let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
         match moving.as_slice() {
             [dimension] if self.wanted.contains(&(tensor, *dimension)) => {
-                exprs.access(self.copies[&(tensor, *dimension)], moved(&subscripts, *dimension))
+                exprs.access(self.copies[&(tensor, *dimension)], with_last(&subscripts, *dimension))
             }
             _ => exprs.access(tensor, subscripts),
         }

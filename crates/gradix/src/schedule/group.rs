@@ -6,7 +6,7 @@
 //! a little beyond the slab. Where several indices would do, all are carried along until something decides.
 
 use super::{Group, Member, extents};
-use crate::program::{Affine, Atom, Constraint, Definition, Expr, Program, TensorId};
+use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Program, TensorId};
 use crate::system;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -29,7 +29,7 @@ const LONG: f64 = 4096.0;
 const PART_COST: f64 = 1024.0;
 
 /// So many elements of what is local stay in the second cache.
-const CACHE: f64 = 192.0 * 1024.0;
+const CACHE: f64 = 224.0 * 1024.0;
 /// The same where every tile is a few rows, and what it keeps should be close.
 const NEAR: f64 = 16.0 * 1024.0;
 
@@ -142,8 +142,13 @@ impl Grouping<'_> {
 
     /// Whether a definition only brings elements into another order: those that read it want all of it.
     fn is_copy(&self, position: usize) -> bool {
-        matches!(self.program.exprs[self.program.definitions[position].body], Expr::Access(..))
-            && self.program.definitions[position].reduction.is_none()
+        let (definition, exprs) = (&self.program.definitions[position], &self.program.exprs);
+        let is_element = |id: ExprId| matches!(exprs[id], Expr::Access(..));
+        let copies = match exprs[definition.body] {
+            Expr::Select(_, inside, outside) => is_element(inside) && exprs.as_constant(outside).is_some(),
+            _ => is_element(definition.body),
+        };
+        copies && definition.reduction.is_none()
     }
 
     /// Every way in which a definition can start a group.
@@ -169,7 +174,8 @@ impl Grouping<'_> {
             let gain = if reduced && long { 1e9 } else { 0.0 };
             // What every item reads again; outer indices first; later, what runs in lanes.
             let few = if size < 8.0 { 1e12 } else { 0.0 };
-            let across = if lanes == Some(slab) { 1e5 } else { 0.0 };
+            let divided = rank > 1 && is_divided(definition, slab);
+            let across = if divided || lanes == Some(slab) { 1e5 } else { 0.0 };
             let again = self.shared(definition, slab) * size.min(8.0);
             let cost = few + across + again + slab as f64 * 1e-3 + elements * parts as f64 - gain;
             choices.push(Choice { slabs: vec![slab], low, high, parts, cost });
@@ -416,7 +422,7 @@ impl Grouping<'_> {
         let repeats = members.iter().any(|m| is_product(m) || m.halo != (0, 0));
         let items = if repeats && !uneven { FEW_ITEMS } else { MANY_ITEMS };
         let share = match rows / parts.unwrap_or(items) as f64 {
-            few if rows < 16.0 => few.ceil(),
+            few if rows < 16.0 || self.is_copy(members[0].definition) => few.ceil(),
             many => (many / 8.0).ceil() * 8.0,
         };
         if local == 0.0 && parts.is_none() {
@@ -434,6 +440,14 @@ impl Grouping<'_> {
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
         Group { members, tile: tile as i64, tiles: tiles as i64, parts, rolling }
     }
+}
+
+/// Whether the bounds of a reduction divide an index: its residue classes run in lanes, each with a start and an end.
+fn is_divided(definition: &Definition, index: usize) -> bool {
+    let terms = definition.indices[definition.rank..].iter();
+    let mut bounds = terms.flat_map(|term| term.range.low.iter().chain(&term.range.high));
+    let divides = |(atom, _): &(Atom, Int)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(index));
+    bounds.any(|bound| bound.terms().iter().any(divides))
 }
 
 /// `d` where a subscript is the slab index plus `d`.

@@ -6,13 +6,17 @@
 //! to slab, in a fixed number of parts that are combined in order.
 
 mod arrange;
+mod block;
 mod group;
+mod order;
+mod pad;
 pub mod skew;
 mod turn;
 
-pub use arrange::arrange;
+pub use arrange::{arrange, lanes};
 
-use crate::program::{Definition, Program, Tensor};
+use crate::program::{Affine, Atom, Definition, ParamId, Program, Tensor};
+use gradix_int::Int;
 
 /// The decisions for a whole program.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +61,12 @@ pub struct Member {
     pub local: bool,
 }
 
+/// Up to this many elements, the rows of a buffer are close to each other.
+pub const NARROW: f64 = 128.0;
+
+/// A copy pays if each of its elements is read this often.
+const PAYS: f64 = 16.0;
+
 /// The assumed number of values of every index of a definition, in the middle of those before it.
 pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
     extents_at(definition, estimate, &|_| 0.5)
@@ -67,7 +77,7 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
     let mut point: Vec<f64> = Vec::new();
     let mut extents = Vec::new();
     for (position, index) in definition.indices.iter().enumerate() {
-        let at = |affine: &crate::program::Affine| value(affine, &point, estimate);
+        let at = |affine: &Affine| value(affine, &point, estimate);
         let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
         let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
         extents.push((high - low + 1.0).max(0.0));
@@ -82,8 +92,7 @@ pub fn elements(tensor: &Tensor, estimate: &[f64]) -> f64 {
 }
 
 /// An index expression at assumed values.
-pub fn value(affine: &crate::program::Affine, indices: &[f64], estimate: &[f64]) -> f64 {
-    use crate::program::{Atom, ParamId};
+pub fn value(affine: &Affine, indices: &[f64], estimate: &[f64]) -> f64 {
     affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, factor)| {
         let atom = match atom {
             Atom::Index(i) => indices.get(*i as usize).copied().unwrap_or(0.0),
@@ -92,6 +101,27 @@ pub fn value(affine: &crate::program::Affine, indices: &[f64], estimate: &[f64])
         };
         sum + factor.to_f64().value() * atom
     })
+}
+
+/// Whether an index moves an access from one element to the next.
+pub fn is_along(subscripts: &[Affine], index: usize) -> bool {
+    subscripts.split_last().is_some_and(|(last, others)| {
+        last.coefficient(&Atom::Index(index as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(index))
+    })
+}
+
+/// What an access costs with an index in the lanes: neighbours in memory are cheap, others are not.
+pub fn step_cost(subscripts: &[Affine], index: usize) -> f64 {
+    let atom = Atom::Index(index as u32);
+    let last = subscripts.len().wrapping_sub(1);
+    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.coefficient(&atom)));
+    let moving: Vec<(usize, Int)> = factors.filter(|(_, c)| *c != Int::ZERO).collect();
+    match moving.as_slice() {
+        [] => 0.2,
+        [(d, one)] if *d == last && *one == Int::ONE => 1.0,
+        [(d, _)] if *d == last => 5.0,
+        _ => 8.0,
+    }
 }
 
 /// Decides for a whole program.

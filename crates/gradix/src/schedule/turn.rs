@@ -5,9 +5,8 @@
 
 use super::arrange::runs_along;
 use super::extents;
-use crate::nested;
-use crate::program::expr::{Rewriter, Rules};
-use crate::program::{Affine, Definition, ExprId, Exprs, Index, Program, TensorId};
+use super::order::move_last;
+use crate::program::{Definition, Program};
 
 /// Indices with fewer values are not worth it.
 const WIDE: f64 = 16.0;
@@ -16,9 +15,8 @@ const WIDE: f64 = 16.0;
 pub fn turn(program: &mut Program, estimate: &[f64]) {
     for position in 0..program.definitions.len() {
         if let Some(along) = dimension(program, &program.definitions[position], estimate) {
-            let order: Vec<usize> =
-                (0..program.definitions[position].rank).filter(|p| *p != along).chain([along]).collect();
-            reorder(program, position, &order);
+            let tensor = program.definitions[position].tensor;
+            move_last(program, position, tensor, along);
         }
     }
 }
@@ -42,43 +40,4 @@ fn dimension(program: &Program, definition: &Definition, estimate: &[f64]) -> Op
     }
     let sizes = extents(definition, estimate);
     (0..last).rev().find(|&p| sizes[p] >= WIDE && is_along(p))
-}
-
-fn reorder(program: &mut Program, position: usize, order: &[usize]) {
-    let definition = program.definitions[position].clone();
-    let mut map: Vec<Affine> = (0..definition.indices.len()).map(Affine::index).collect();
-    order.iter().enumerate().for_each(|(new, &old)| map[old] = Affine::index(new));
-    let moved = |old: usize| {
-        let Index { name, range } = &definition.indices[old];
-        Index { name: name.clone(), range: range.map(|bound| bound.with_indices(&map)) }
-    };
-    let terms = definition.rank..definition.indices.len();
-    let tensor = &mut program.tensors[definition.tensor.0 as usize];
-    tensor.extents = order.iter().map(|&old| tensor.extents[old].clone()).collect();
-    program.definitions[position] = Definition {
-        indices: order.iter().copied().chain(terms).map(moved).collect(),
-        conditions: definition.conditions.iter().map(|c| c.with_indices(&map)).collect(),
-        assumptions: definition.assumptions.iter().map(|c| c.with_indices(&map)).collect(),
-        body: nested::remap(&mut program.exprs, definition.body, &map),
-        ..definition
-    };
-    let mut rules = Reorder { tensor: definition.tensor, order };
-    for reader in &mut program.definitions {
-        reader.body = Rewriter::default().rewrite(&mut program.exprs, reader.body, &mut rules);
-    }
-}
-
-struct Reorder<'a> {
-    tensor: TensorId,
-    order: &'a [usize],
-}
-
-impl Rules for Reorder<'_> {
-    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
-        let subscripts = match tensor == self.tensor {
-            true => self.order.iter().map(|&old| subscripts[old].clone()).collect(),
-            false => subscripts,
-        };
-        exprs.access(tensor, subscripts)
-    }
 }

@@ -126,11 +126,16 @@ GX_INLINE gx_v gx_load_n(const gx_t *p, int64_t n) {
 #endif
 }
 
-GX_INLINE void gx_store_n(gx_t *p, gx_v v, int64_t n) {
+/* The lanes whose bits are set. */
 #if GX_BYTES == 64 && defined(__clang__)
-    GX_X(mask_storeu, )(p, (gx_bits)((1u << n) - 1), v);
+#define gx_store_m(p, v, bits) GX_X(mask_storeu, )(p, bits, v)
 #elif GX_BYTES == 64
-    GX_X(, storeup)((void *)p, v, (gx_bits)((1u << n) - 1));
+#define gx_store_m(p, v, bits) GX_X(, storeup)((void *)(p), v, bits)
+#endif
+
+GX_INLINE void gx_store_n(gx_t *p, gx_v v, int64_t n) {
+#if GX_BYTES == 64
+    gx_store_m(p, v, (gx_bits)((1u << n) - 1));
 #elif defined(__AVX2__) && defined(__clang__)
     GX_X(maskstore, )(p, (__m256i)(gx_iota() < gx_all((gx_t)n)), v);
 #elif defined(__AVX2__)
@@ -140,7 +145,36 @@ GX_INLINE void gx_store_n(gx_t *p, gx_v v, int64_t n) {
 #endif
 }
 
+/* GX_LOW and GX_HIGH interleave the lower and the higher halves of two vectors, GX_EVEN takes every second lane, first
+ * the even ones of a and then the odd ones of b. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define GX_SHUFFLES 1
+#endif
+#endif
+#if defined(GX_SHUFFLES) && GX_W == 16
+#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define GX_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
+#elif defined(GX_SHUFFLES) && GX_W == 8
+#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define GX_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15)
+#elif defined(GX_SHUFFLES) && GX_W == 4
+#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define GX_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 5, 7)
+#elif defined(GX_SHUFFLES) && GX_W == 2
+#define GX_LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define GX_HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
+#define GX_EVEN(a, b) __builtin_shufflevector(a, b, 0, 3)
+#endif
+
+/* Numbers that are stride apart; those in between are not changed. */
 GX_INLINE gx_v gx_load_s(const gx_t *p, int64_t stride) {
+#ifdef GX_SHUFFLES
+    if (stride == 2) return GX_EVEN(gx_load(p), gx_load(p + GX_W - 1));
+#endif
     gx_v v = {0};
     GX_UNROLL
     for (int i = 0; i < GX_W; i++) v[i] = p[i * stride];
@@ -154,6 +188,13 @@ GX_INLINE gx_v gx_load_sn(const gx_t *p, int64_t stride, int64_t n) {
 }
 
 GX_INLINE void gx_store_s(gx_t *p, int64_t stride, gx_v v) {
+#if defined(GX_SHUFFLES) && GX_BYTES == 64
+    if (stride == 2) {
+        gx_store_m(p, GX_LOW(v, v), (gx_bits)0x5555);
+        gx_store_m(p + GX_W, GX_HIGH(v, v), (gx_bits)0x5555);
+        return;
+    }
+#endif
     GX_UNROLL
     for (int i = 0; i < GX_W; i++) p[i * stride] = v[i];
 }

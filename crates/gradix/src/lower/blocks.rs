@@ -1,0 +1,91 @@
+//! Blocks: an output `o` at which something is read as `w[o // 32, …, o % 32]` becomes two loops, over blocks and over
+//! the values in a block, so that subscripts contain no division.
+
+use super::leaves::Placed;
+use super::{Lowering, Making};
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{Affine, Atom, Constraint, Expr, Range};
+use gradix_int::Int;
+
+/// Smaller blocks than this are not worth a loop.
+const LEAST: i64 = 16;
+
+/// The reduction as it is, or with one of its outputs in blocks.
+pub fn blocks(lowering: &mut Lowering, placed: Placed, making: &mut Making) -> Placed {
+    match divided(lowering, &placed) {
+        Some((position, size)) => split(lowering, placed, making, position, size),
+        None => placed,
+    }
+}
+
+/// The position of an output, and the size of its blocks, where both quotient and remainder are subscripts of an access.
+fn divided(lowering: &Lowering, placed: &Placed) -> Option<(usize, Int)> {
+    placed.reduction?;
+    let exprs = &lowering.nest.frame.exprs;
+    let nodes = exprs.postorder(placed.body);
+    let accesses = nodes.iter().filter_map(|id| match &exprs[*id] {
+        Expr::Access(_, subscripts) => Some(subscripts),
+        _ => None,
+    });
+    accesses.into_iter().find_map(|subscripts| {
+        subscripts.iter().find_map(|subscript| {
+            let [(Atom::Floor(inner, size), _)] = subscript.terms() else { return None };
+            let variable = inner.as_index()?;
+            let position = placed.variables[..placed.outputs].iter().position(|v| *v == variable)?;
+            let remainder = inner.remainder(size);
+            (*size >= Int::from(LEAST) && subscripts.contains(&remainder)).then(|| (position, size.clone()))
+        })
+    })
+}
+
+fn split(lowering: &mut Lowering, placed: Placed, making: &mut Making, position: usize, size: Int) -> Placed {
+    let lane = placed.variables[position];
+    let name = format!("{}_block", making.kernel.variables[lane]);
+    let block = making.variable(&name);
+    let mut rules = Split { lane, block, size };
+    let mut split = placed.clone();
+    split.body = Rewriter::default().rewrite(&mut lowering.nest.frame.exprs, placed.body, &mut rules);
+    split.subscripts = placed.subscripts.iter().map(|s| rules.affine(s)).collect();
+    split.conditions = placed.conditions.iter().map(|c: &Constraint| c.rebuilt(rules.affine(&c.affine))).collect();
+    split.ranges = placed.ranges.iter().map(|range| range.map(|bound| rules.affine(bound))).collect();
+    let whole = &placed.ranges[position];
+    split.ranges[position] = rules.in_block(whole);
+    split.ranges.insert(position, whole.map(|bound| bound.floor_div(&rules.size)));
+    split.variables.insert(position, block);
+    split.outputs += 1;
+    split
+}
+
+/// `lane` becomes `size*block + lane`, and its quotient `block`.
+struct Split {
+    lane: usize,
+    block: usize,
+    size: Int,
+}
+
+impl Split {
+    /// The values in a block of those in a range.
+    fn in_block(&self, range: &Range) -> Range {
+        let start = Affine::index(self.block).scale(&self.size);
+        let inner = |bound: &Affine| bound.clone() - start.clone();
+        let starts = |low: &&Affine| low.as_constant() != Some(&Int::ZERO);
+        let low = range.low.iter().filter(starts).map(inner);
+        let low = std::iter::once(Affine::constant(0)).chain(low).collect();
+        let high = std::iter::once(Affine::constant(&self.size - Int::ONE)).chain(range.high.iter().map(inner));
+        Range { low, high: high.collect() }
+    }
+}
+
+impl Rules for Split {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.substitute(&mut |atom| match atom {
+            Atom::Floor(inner, size) if *size == self.size && inner.as_index() == Some(self.lane) => {
+                Some(Affine::index(self.block))
+            }
+            Atom::Index(v) if *v as usize == self.lane => {
+                Some(Affine::index(self.block).scale(&self.size) + Affine::index(self.lane))
+            }
+            _ => None,
+        })
+    }
+}

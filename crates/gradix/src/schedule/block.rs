@@ -1,0 +1,155 @@
+//! Copies of arguments in blocks of lanes, which a contraction reads from end to end.
+//!
+//! ```text
+//! y[n, o] = sum[i] x[n, i] * w[o, i]
+//!
+//! w_b[b, i, l] = w[32*b + l, i]
+//! y[n, o] = sum[i] x[n, i] * w_b[o // 32, i, o % 32]
+//! ```
+//!
+//! The copy is made once; otherwise every item of work would pack the argument for itself, or read it across rows that
+//! lie far apart. Where the loops are made, `o` becomes two of them, over blocks and over lanes.
+
+use super::arrange::lanes;
+use super::order::with_last;
+use super::{NARROW, PAYS, elements, extents, is_along};
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::names;
+use crate::program::{
+    Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
+};
+use gradix_int::Int;
+use std::collections::{HashMap, HashSet};
+
+/// Vectors in a block: as many as the widest register tile has.
+const VECTORS: i64 = 4;
+/// Fewer blocks than this are not worth a copy.
+const FEW_BLOCKS: f64 = 4.0;
+
+/// Replaces arguments by copies in blocks, for vectors of `width` lanes.
+pub fn block(program: &mut Program, estimate: &[f64], width: i64) {
+    let size = Int::from(VECTORS * width);
+    let mut taken: HashSet<String> = names::taken(program);
+    let mut copies: HashMap<(TensorId, usize), TensorId> = HashMap::new();
+    let mut made = Vec::new();
+    for position in 0..program.definitions.len() {
+        let definition = program.definitions[position].clone();
+        let Some(lanes) = lanes(program, &definition, estimate) else { continue };
+        let wanted = wanted(program, &definition, lanes, &size, estimate).unwrap_or_default();
+        for &(tensor, dimension) in &wanted {
+            copies.entry((tensor, dimension)).or_insert_with(|| {
+                let copy = copy(program, tensor, dimension, &size, &mut taken);
+                made.push(copy);
+                made[made.len() - 1].tensor
+            });
+        }
+        if !wanted.is_empty() {
+            let mut rules = Blocked { copies: &copies, wanted: &wanted, lanes, size: &size };
+            let body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
+            program.definitions[position].body = body;
+        }
+    }
+    made.append(&mut program.definitions);
+    program.definitions = made;
+}
+
+/// The arguments, each with the dimension of the lanes, that a contraction reads across wide rows; `None` if it is not
+/// one that could read them in blocks.
+fn wanted(
+    program: &Program,
+    definition: &Definition,
+    lanes: usize,
+    size: &Int,
+    estimate: &[f64],
+) -> Option<Vec<(TensorId, usize)>> {
+    let sizes = extents(definition, estimate);
+    let (rank, innermost) = (definition.rank, definition.indices.len() - 1);
+    if sizes[lanes] < FEW_BLOCKS * size.to_f64().value() || sizes[lanes] <= NARROW || !is_plain(definition, lanes) {
+        return None;
+    }
+    let work: f64 = sizes.iter().product();
+    let mut found = Vec::new();
+    for id in program.exprs.postorder(definition.body) {
+        let (tensor, subscripts) = match &program.exprs[id] {
+            Expr::Access(tensor, subscripts) => (*tensor, subscripts),
+            Expr::Select(..) | Expr::Index(_) => return None,
+            Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) => continue,
+        };
+        let reduces = (rank..=innermost).any(|term| subscripts.iter().any(|s| s.uses_index(term)));
+        let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
+        match moving.as_slice() {
+            [] if !reduces || is_along(subscripts, innermost) => {}
+            [dimension] if reduces && subscripts[*dimension].as_index() == Some(lanes) => {
+                let pays = elements(&program[tensor], estimate) * PAYS <= work;
+                if program[tensor].kind != TensorKind::Input || !pays {
+                    return None;
+                }
+                if !found.contains(&(tensor, *dimension)) {
+                    found.push((tensor, *dimension));
+                }
+            }
+            [_] if !reduces && is_along(subscripts, lanes) => {}
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+/// Whether an index counts from 0, and nothing about the reduction depends on it.
+fn is_plain(definition: &Definition, index: usize) -> bool {
+    let range = &definition.indices[index].range;
+    let from_zero = range.low.iter().all(|low| low.as_constant() == Some(&Int::ZERO));
+    let fixed = range.high.len() == 1 && !range.high[0].uses_indices();
+    let mut bounds = definition.indices.iter().flat_map(|other| other.range.low.iter().chain(&other.range.high));
+    let conditions = definition.conditions.iter().map(|c| &c.affine);
+    from_zero && fixed && !bounds.any(|b| b.uses_index(index)) && !conditions.into_iter().any(|c| c.uses_index(index))
+}
+
+/// `copy[b, …, l] = tensor[…, size*b + l, …]`, and zeros behind the last of them.
+fn copy(
+    program: &mut Program,
+    tensor: TensorId,
+    dimension: usize,
+    size: &Int,
+    taken: &mut HashSet<String>,
+) -> Definition {
+    let source = program[tensor].clone();
+    let rank = source.rank + 1;
+    let last = source.extents[dimension].shift(-1);
+    let blocks = last.floor_div(size).shift(1);
+    let mut extents = vec![blocks];
+    extents.extend(with_last(&source.extents, dimension));
+    extents[rank - 1] = Affine::constant(size.clone());
+    let ranges = extents.iter().cloned().map(Range::extent).enumerate();
+    let indices = ranges.map(|(p, range)| Index { name: format!("i{p}"), range }).collect();
+    let name = names::fresh(&format!("{}_b", source.name), taken);
+    let copy = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    let place = Affine::index(0).scale(size) + Affine::index(rank - 1);
+    let mut subscripts: Vec<Affine> = (1..rank - 1).map(Affine::index).collect();
+    subscripts.insert(dimension, place.clone());
+    let (element, zero) = (program.exprs.access(tensor, subscripts), program.exprs.constant(0.0));
+    let inside = program.exprs.add_condition(Cond::Index(Constraint::at_most(place, last)));
+    let body = program.exprs.add(Expr::Select(inside, element, zero));
+    let (reduction, conditions, assumptions) = (None, Vec::new(), Vec::new());
+    Definition { tensor: copy, indices, rank, reduction, conditions, assumptions, body }
+}
+
+struct Blocked<'a> {
+    copies: &'a HashMap<(TensorId, usize), TensorId>,
+    wanted: &'a [(TensorId, usize)],
+    lanes: usize,
+    size: &'a Int,
+}
+
+impl Rules for Blocked<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        let at_lanes = |d: &usize| subscripts[*d].as_index() == Some(self.lanes);
+        let dimension = (0..subscripts.len()).find(|d| self.wanted.contains(&(tensor, *d)) && at_lanes(d));
+        let Some(dimension) = dimension else { return exprs.access(tensor, subscripts) };
+        let lanes = &subscripts[dimension];
+        let mut places = vec![lanes.floor_div(self.size)];
+        places.extend(with_last(&subscripts, dimension));
+        *places.last_mut().expect("there is one") = lanes.remainder(self.size);
+        exprs.access(self.copies[&(tensor, dimension)], places)
+    }
+}

@@ -1,0 +1,124 @@
+//! The order of the dimensions of what is stored for others to read: last the one along which it is written and read
+//! in vectors.
+//!
+//! ```text
+//! z[i, r, k] = sum[j] t[i, j, k] * b[j, r]            z[i, k, r] = sum[j] t[i, j, k] * b[j, r]
+//! m[i, r]    = sum[k] c[k, r] * z[i, r, k]            m[i, r]    = sum[k] c[k, r] * z[i, k, r]
+//! ```
+//!
+//! On the left `k` or `r` may run in the lanes of `z`, but whatever runs in those of `m`, something is read across its
+//! rows. Costs are those of the lanes of a loop, in loads and stores; only what makes a difference is changed.
+
+use super::{extents, step_cost};
+use crate::nested;
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{Affine, Definition, Expr, Exprs, Program, Range, TensorId};
+
+/// Outputs of fewer values than this don't run in lanes.
+const FEW: f64 = 8.0;
+/// What another order has to save.
+const GAIN: f64 = 0.999;
+
+/// Reorders the dimensions of definitions that are not results.
+pub fn order(program: &mut Program, estimate: &[f64]) {
+    for position in 0..program.definitions.len() {
+        let definition = &program.definitions[position];
+        if program.outputs.contains(&definition.tensor) || !is_box(definition) {
+            continue;
+        }
+        let (tensor, rank) = (definition.tensor, definition.rank);
+        let cost = |last: usize| cost(program, position, last, estimate);
+        // The first is the one most likely to be divided into slabs.
+        let Some(best) = (1..rank).min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { continue };
+        if cost(best) < GAIN * cost(rank - 1) {
+            move_last(program, position, tensor, best);
+        }
+    }
+}
+
+/// Whether no range of an output depends on another one.
+fn is_box(definition: &Definition) -> bool {
+    let bounds = |range: &Range| range.low.iter().chain(&range.high).any(Affine::uses_indices);
+    definition.rank > 1 && !definition.indices[..definition.rank].iter().any(|index| bounds(&index.range))
+}
+
+/// What a definition and all that read it cost, with one of its dimensions last.
+fn cost(program: &Program, position: usize, last: usize, estimate: &[f64]) -> f64 {
+    let tensor = program.definitions[position].tensor;
+    let reads = |definition: &&Definition| {
+        definition.tensor == tensor || program.exprs.accesses(definition.body).any(|(read, _)| read == tensor)
+    };
+    let touching = program.definitions.iter().filter(reads);
+    touching.map(|definition| cost_of(program, definition, (tensor, last), estimate)).sum()
+}
+
+/// Loads and stores of a definition, with the best of its loops in the lanes.
+fn cost_of(program: &Program, definition: &Definition, (moved, last): (TensorId, usize), estimate: &[f64]) -> f64 {
+    let sizes = extents(definition, estimate);
+    let rank = definition.rank;
+    let terms: f64 = sizes[rank..].iter().product();
+    let placed = |tensor: TensorId, subscripts: &[Affine]| match tensor == moved {
+        true => with_last(subscripts, last),
+        false => subscripts.to_vec(),
+    };
+    let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
+    let own = placed(definition.tensor, &own);
+    let reads: Vec<Vec<Affine>> = program.exprs.accesses(definition.body).map(|(t, s)| placed(t, s)).collect();
+    let cost = |lanes: usize| {
+        let read: f64 = reads.iter().map(|subscripts| step_cost(subscripts, lanes)).sum();
+        match lanes < rank {
+            true => read + step_cost(&own, lanes) / terms,
+            false => read + 0.3,
+        }
+    };
+    let innermost = (sizes.len() > rank).then(|| sizes.len() - 1);
+    let lanes = (0..rank).chain(innermost).filter(|&p| sizes[p] >= FEW);
+    let points: f64 = sizes.iter().product();
+    lanes.map(|p| cost(p) * points).fold(f64::INFINITY, f64::min).min(1e18)
+}
+
+/// The same with one of them last.
+pub fn with_last<T: Clone>(of: &[T], dimension: usize) -> Vec<T> {
+    let mut moved = of.to_vec();
+    let last = moved.remove(dimension);
+    moved.push(last);
+    moved
+}
+
+/// Moves a dimension of a definition last, for all that read it.
+pub fn move_last(program: &mut Program, position: usize, tensor: TensorId, dimension: usize) {
+    let slot = &mut program.tensors[tensor.0 as usize];
+    slot.extents = with_last(&slot.extents, dimension);
+    let definition = &mut program.definitions[position];
+    let rank = definition.rank;
+    definition.indices[dimension..rank].rotate_left(1);
+    let place = |old: usize| match old {
+        _ if old >= rank || old < dimension => old,
+        _ if old == dimension => rank - 1,
+        _ => old - 1,
+    };
+    let map: Vec<Affine> = (0..definition.indices.len()).map(|old| Affine::index(place(old))).collect();
+    for index in &mut definition.indices[rank..] {
+        index.range = index.range.map(|bound| bound.with_indices(&map));
+    }
+    let constraints = definition.conditions.iter_mut().chain(&mut definition.assumptions);
+    constraints.for_each(|constraint| *constraint = constraint.with_indices(&map));
+    definition.body = nested::remap(&mut program.exprs, definition.body, &map);
+    for definition in &mut program.definitions {
+        let mut rules = MoveLast { tensor, dimension };
+        definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
+    }
+}
+
+struct MoveLast {
+    tensor: TensorId,
+    dimension: usize,
+}
+
+impl Rules for MoveLast {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> crate::program::ExprId {
+        let moves = tensor == self.tensor;
+        let subscripts = if moves { with_last(&subscripts, self.dimension) } else { subscripts };
+        exprs.add(Expr::Access(tensor, subscripts))
+    }
+}
