@@ -78,7 +78,10 @@ struct Use {
 /// Where other definitions compute terms of the reduction at `place`.
 fn uses(program: &mut Program, place: usize, first: usize, context: &[Constraint]) -> Vec<Use> {
     let reduction = program.definitions[place].clone();
-    let domain = reduction.domain();
+    // An index that no term depends on only has to have some value.
+    let used = program.exprs.used_indices(reduction.body, reduction.indices.len());
+    let is_idle = |atom: &Atom| matches!(atom, Atom::Index(i) if !used[*i as usize]);
+    let domain = system::project(&reduction.domain(), &is_idle).unwrap_or_else(|_| reduction.domain());
     let mut uses = Vec::new();
     for position in (first..program.definitions.len()).filter(|p| *p != place) {
         let reader = program.definitions[position].clone();
@@ -110,13 +113,12 @@ fn point(exprs: &mut Exprs, reduction: &Definition, node: ExprId) -> Option<Vec<
             };
             let mut open = term.terms().iter().filter(|(atom, _)| !known(atom));
             let (Some((Atom::Index(index), factor)), None) = (open.next().cloned(), open.next()) else { continue };
-            let one = factor == Int::ONE || factor == -Int::ONE;
             let rest = term.add_scaled(&-factor.clone(), &Affine::index(index as usize));
             let mut decided = true;
             rest.visit_indices(&mut |i| decided &= found[i].is_some());
-            if one && decided {
-                let map: Vec<Affine> = found.iter().map(|f| f.clone().unwrap_or_default()).collect();
-                found[index as usize] = Some((value.clone() - rest.with_indices(&map)).scale(&factor));
+            let map: Vec<Affine> = found.iter().map(|f| f.clone().unwrap_or_default()).collect();
+            if let Some(quotient) = divided(&(value.clone() - rest.with_indices(&map)), &factor).filter(|_| decided) {
+                found[index as usize] = Some(quotient);
                 progress = true;
             }
         }
@@ -127,6 +129,15 @@ fn point(exprs: &mut Exprs, reduction: &Definition, node: ExprId) -> Option<Vec<
     }
     let point: Vec<Affine> = found.into_iter().map(Option::unwrap_or_default).collect();
     (nested::remap(exprs, reduction.body, &point) == node).then_some(point)
+}
+
+/// An index expression divided by a number, if that leaves no fractions.
+fn divided(affine: &Affine, by: &Int) -> Option<Affine> {
+    let whole = |number: &Int| (number % by) == Int::ZERO;
+    let even = whole(affine.offset()) && affine.terms().iter().all(|(_, factor)| whole(factor));
+    let start = Affine::constant(affine.offset() / by);
+    let add = |sum: Affine, (atom, factor): &(Atom, Int)| sum.add_scaled(&(factor / by), &Affine::atom(atom.clone()));
+    even.then(|| affine.terms().iter().fold(start, add))
 }
 
 /// The index expressions of a term and those that stand in their place, if the expressions have the same form.

@@ -2,7 +2,6 @@
 
 use super::block::block;
 use super::order::{order, with_last};
-use super::pad::pad;
 use super::turn::turn;
 use super::{PAYS, extents, skew};
 use crate::nested;
@@ -21,7 +20,6 @@ pub fn arrange(program: &mut Program, estimate: &[f64], width: i64) {
     inline(program, estimate);
     turn(program, estimate);
     order(program, estimate);
-    pad(program, estimate);
     skew(program, estimate);
     block(program, estimate, width);
     transpose(program, estimate);

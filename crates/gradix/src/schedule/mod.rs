@@ -9,7 +9,6 @@ mod arrange;
 mod block;
 mod group;
 mod order;
-mod pad;
 pub mod skew;
 mod turn;
 
