@@ -264,10 +264,15 @@ fn piece(
     Ok(Some(Piece { subscripts: placed.subscripts.clone(), outputs, terms, guards, body }))
 }
 
-/// An equation as a bound on either side.
+/// An equation as a bound on either side. With other factors than 1, bounds would be rounded, and no more equal.
 fn inequalities(constraint: &Constraint) -> Vec<Constraint> {
+    let is_whole = |(atom, factor): &(Atom, Int)| match atom {
+        Atom::Index(_) => *factor == Int::ONE || *factor == -Int::ONE,
+        Atom::Param(_) => true,
+        Atom::Floor(..) => false,
+    };
     match constraint.relation {
-        Relation::Zero if !has_floor(constraint) => {
+        Relation::Zero if constraint.affine.terms().iter().all(is_whole) => {
             [constraint.affine.clone(), -constraint.affine.clone()].map(Constraint::non_negative).to_vec()
         }
         Relation::Zero | Relation::NonNegative => vec![constraint.clone()],
