@@ -210,3 +210,40 @@ fn sizes_of_the_examples_are_free() {
     // The tests above rely on programs that are not specialised to one set of sizes.
     assert!(program(PRODUCT).params.iter().all(|param| param.kind == ParamKind::Free));
 }
+
+/// Code that is made for sizes that are not zero takes factors out of sums that then have terms. At other sizes it would
+/// be wrong: `0 / 0` instead of an empty sum.
+#[test]
+fn a_size_that_becomes_zero_is_no_error() {
+    let program = program("input q[N, D], z[N]; y[i] = sum[d] q[i, d] / z[i]");
+    let made_for = sizes(&program, &[("N", 300), ("D", 200)]);
+    for backend in [Backend::Vm, Backend::Native] {
+        let mut executable = executable(&program, &made_for, Dtype::F64, backend, 2);
+        for given in [[("N", 300), ("D", 200)], [("N", 4), ("D", 0)], [("N", 0), ("D", 5)], [("N", 4), ("D", 3)]] {
+            let sizes = sizes(&program, &given);
+            let mut inputs = inputs(&program, &sizes);
+            if given[1].1 == 0 {
+                inputs.get_mut("z").unwrap().data.fill(0.0);
+            }
+            let expected = interp(&program, &sizes, &inputs, Dtype::F64).unwrap().results;
+            let results = executable.evaluate(&sizes, &inputs).unwrap();
+            agree(&format!("{given:?}"), &results, &expected, 1e-12);
+            assert_eq!((executable.backend(), executable.take_notes()), (backend, vec![]));
+        }
+    }
+}
+
+#[test]
+fn a_program_that_was_small_is_made_again_when_it_grows() {
+    let program = program("input x[N, K], w[K, M]; y[i, j] = sum[k] x[i, k] * w[k, j]");
+    for backend in [Backend::Vm, Backend::Native] {
+        let small = sizes(&program, &[("N", 3), ("K", 4), ("M", 5)]);
+        let mut executable = executable(&program, &small, Dtype::F64, backend, 2);
+        for size in [3, 70, 5] {
+            let sizes = sizes(&program, &[("N", size), ("K", size + 1), ("M", 2 * size)]);
+            let inputs = inputs(&program, &sizes);
+            let expected = interp(&program, &sizes, &inputs, Dtype::F64).unwrap().results;
+            agree(&format!("{size}"), &executable.evaluate(&sizes, &inputs).unwrap(), &expected, 1e-12);
+        }
+    }
+}
