@@ -41,7 +41,9 @@ fn schedule(
     source: &Source,
 ) -> Result<(), Failure> {
     let gradient = Gradient::new(program, wrt, of).map_err(|errors| source.refuse(errors))?;
+    // As it runs at sizes that are not zero.
     let loops = |program: &Program| {
+        let program = &gradix::with_positive_sizes(program, &|_| true);
         let decisions = gradix::explain_schedule(program, &[]).map_err(|error| source.refuse(vec![error]))?;
         let nest = gradix::lower(program, &[]).map_err(|error| source.refuse(vec![error]))?;
         Ok(format!("{decisions}\n{}", gradix::nest::print(&nest)))

@@ -45,14 +45,20 @@ pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest,
 /// The same, right only at sizes that are positive where these are: sums are then known to have terms, and more can be
 /// taken out of them.
 pub fn lower_for(program: &Program, sizes: &[Int], real: Real) -> Result<Nest, Diagnostic> {
+    let is_positive = |param: usize| sizes.get(param).is_some_and(|size| *size >= Int::ONE);
+    lower_as(&with_positive_sizes(program, &is_positive), sizes, real)
+}
+
+/// The program for sizes that are not zero where a test of their numbers says so.
+pub fn with_positive_sizes(program: &Program, is_positive: &dyn Fn(usize) -> bool) -> Program {
     let mut program = program.clone();
-    for (number, (param, size)) in program.params.iter().zip(sizes).enumerate() {
-        if param.kind == ParamKind::Free && *size >= Int::ONE {
+    for number in (0..program.params.len()).filter(|number| is_positive(*number)) {
+        if program.params[number].kind == ParamKind::Free {
             let least = Affine::param(ParamId(number as u32)).shift(-1);
             program.facts.push(Constraint::non_negative(least));
         }
     }
-    lower_as(&program, sizes, real)
+    program
 }
 
 /// A program as it is scheduled: with fewer operations, a name for every definition, decisions, and the loops.
