@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// What may be stored however small the program is: 524 288 numbers, and the ends of cache lines.
 const FREE: usize = 4 << 20;
 /// What each thread may have: packed operands for a contraction, of at most six kinds of 256 terms for 384 lanes
-/// (3.8 MiB for five by lane and one by row), and slabs of 147 456 numbers in all (1.2 MiB) with a few rows beside them.
+/// (3.8 MiB for five by lane and one by row), and slabs of which 229 376 numbers (1.8 MiB) are alive at a time.
 const LOCAL: usize = 6 << 20;
 
 /// Programs that take more, with the buffer that does it and the reason.

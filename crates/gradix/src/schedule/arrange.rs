@@ -26,14 +26,16 @@ pub fn arrange(program: &mut Program, estimate: &[f64], width: i64) {
     prelude(program, estimate);
 }
 
-/// What is next to no work and needs arguments only comes first: it does not stand between others that are computed
+/// What is small, next to no work, and needs arguments only comes first: it does not stand between others that are computed
 /// together.
 fn prelude(program: &mut Program, estimate: &[f64]) {
     let work = |definition: &Definition| extents(definition, estimate).iter().product::<f64>();
     let little = program.definitions.iter().map(work).sum::<f64>() / 100.0;
     let is_input = |tensor: TensorId| program[tensor].kind == TensorKind::Input;
     let is_first = |definition: &Definition| {
-        work(definition) <= little && program.exprs.accesses(definition.body).all(|(tensor, _)| is_input(tensor))
+        let elements = super::elements(&program[definition.tensor], estimate);
+        work(definition).max(elements) <= little
+            && program.exprs.accesses(definition.body).all(|(tensor, _)| is_input(tensor))
     };
     let (first, rest): (Vec<_>, Vec<_>) = program.definitions.iter().cloned().partition(is_first);
     program.definitions = first.into_iter().chain(rest).collect();
