@@ -8,7 +8,7 @@ use super::adjoint::Flow;
 use crate::diagnostic::Diagnostic;
 use crate::guard::Guard;
 use crate::nested;
-use crate::program::expr::{Rewriter, Rules};
+use crate::program::expr::Rewriter;
 use crate::program::{BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, UnaryOp};
 use std::collections::{BTreeMap, HashMap};
 
@@ -53,15 +53,11 @@ pub fn share(
         }
         let mut rewriter = Rewriter::with(replaced);
         for &member in &members {
-            flows[member].value = rewriter.rewrite(&mut program.exprs, flows[member].value, &mut Copy);
+            flows[member].value = rewriter.copy(&mut program.exprs, flows[member].value);
         }
     }
     Ok(())
 }
-
-struct Copy;
-
-impl Rules for Copy {}
 
 /// The largest parts that at least two roots contain.
 fn common_parts(exprs: &Exprs, roots: &[ExprId]) -> Vec<ExprId> {

@@ -15,10 +15,10 @@ use crate::bounds;
 use crate::build::{self, Product};
 use crate::guard;
 use crate::nested;
-use crate::program::expr::{Rewriter, Rules};
+use crate::program::expr::Rewriter;
 use crate::program::{Affine, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
 use crate::settle::is_trivial;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A product in which a part is read.
 struct Use {
@@ -31,38 +31,62 @@ struct Use {
     beside: Vec<(ExprId, bool, ExprId)>,
 }
 
+/// For each tensor, what reads it, or once did.
+type Readers = HashMap<TensorId, BTreeSet<TensorId>>;
+
 /// Moves common factors and divisors into the parts; says whether there were any.
 pub fn absorb(program: &mut Program, sizes: &[f64], context: &[Constraint]) -> bool {
     let lazy = share::lazy(program);
-    let is_part = |program: &Program, d: &Definition| {
+    let is_part = |d: &&Definition| {
         !program.outputs.contains(&d.tensor)
             && d.reduction.is_none()
             && !lazy.contains(&d.tensor)
             && !is_trivial(&program.exprs, d.body)
     };
-    let parts: Vec<TensorId> = program.definitions.iter().filter(|d| is_part(program, d)).map(|d| d.tensor).collect();
-    let mut pending = parts.clone();
+    let parts: HashSet<TensorId> = program.definitions.iter().filter(is_part).map(|d| d.tensor).collect();
+    let mut readers = Readers::new();
+    for definition in &program.definitions {
+        for (tensor, _) in program.exprs.accesses(definition.body) {
+            readers.entry(tensor).or_default().insert(definition.tensor);
+        }
+    }
+    let mut pending: Vec<TensorId> =
+        program.definitions.iter().map(|d| d.tensor).filter(|tensor| parts.contains(tensor)).collect();
     let mut changed = false;
     while let Some(part) = pending.pop() {
-        if absorb_into(program, part, sizes, context) {
-            changed = true;
-            // What it has taken in may be what others were waiting for.
-            pending = parts.clone();
+        let Some(factor) = absorb_into(program, part, &readers, sizes, context) else { continue };
+        changed = true;
+        for (tensor, _) in program.exprs.accesses(factor) {
+            readers.entry(tensor).or_default().insert(part);
         }
+        // What it has taken in may be what those beside it were waiting for.
+        for touched in readers[&part].iter().chain([&part]) {
+            let Some(definition) = program.definition_of(*touched) else { continue };
+            let read = program.exprs.accesses(definition.body).map(|(tensor, _)| tensor);
+            pending.extend(read.filter(|tensor| parts.contains(tensor)));
+        }
+        pending.push(part);
     }
     changed
 }
 
-fn absorb_into(program: &mut Program, part: TensorId, sizes: &[f64], context: &[Constraint]) -> bool {
-    let Some(place) = program.definitions.iter().position(|d| d.tensor == part) else { return false };
-    let Some(uses) = uses(program, part) else { return false };
-    let Some((first, others)) = uses.split_first() else { return false };
+/// Moves something into a part, and tells what.
+fn absorb_into(
+    program: &mut Program,
+    part: TensorId,
+    readers: &Readers,
+    sizes: &[f64],
+    context: &[Constraint],
+) -> Option<ExprId> {
+    let place = program.definitions.iter().position(|d| d.tensor == part)?;
+    let uses = uses(program, part, readers.get(&part)?)?;
+    let (first, others) = uses.split_first()?;
     let everywhere = |(_, divides, own): &(ExprId, bool, ExprId)| {
         others.iter().all(|other| other.beside.iter().any(|(_, d, o)| (d, o) == (divides, own)))
     };
     let common: Vec<(ExprId, bool)> =
         first.beside.iter().filter(|b| everywhere(b)).map(|(_, divides, own)| (*own, *divides)).collect();
-    common.into_iter().any(|factor| move_in(program, place, &uses, factor, sizes, context))
+    common.into_iter().find(|factor| move_in(program, place, &uses, *factor, sizes, context)).map(|(factor, _)| factor)
 }
 
 /// Moves one factor, if that lowers the work and it can be computed wherever the part is.
@@ -90,14 +114,14 @@ fn move_in(
     }
     let exprs = &mut program.exprs;
     let product = if divides { build::divide(exprs, body, factor) } else { build::multiply(exprs, body, factor) };
-    part.body = Rewriter::with(HashMap::from([(body, product)])).rewrite(exprs, part.body, &mut Copy);
+    part.body = Rewriter::with(HashMap::from([(body, product)])).copy(exprs, part.body);
     let mut changed: HashMap<usize, Definition> = HashMap::from([(place, part)]);
     for one in uses {
         let reader = changed.entry(one.reader).or_insert_with(|| program.definitions[one.reader].clone());
         let (own, ..) = one.beside.iter().find(|(_, d, o)| (*d, *o) == (divides, factor)).expect("it is beside all");
         let rest = one.product.clone().without(*own, divides).build(&mut program.exprs);
         let done = HashMap::from([(one.root, rest)]);
-        reader.body = Rewriter::with(done).rewrite(&mut program.exprs, reader.body, &mut Copy);
+        reader.body = Rewriter::with(done).copy(&mut program.exprs, reader.body);
     }
     let each = |definition: &Definition| work(&program.exprs, definition, sizes);
     let before = changed.keys().map(|p| each(&program.definitions[*p])).fold(Work::default(), std::ops::Add::add);
@@ -116,16 +140,12 @@ fn move_in(
     true
 }
 
-struct Copy;
-
-impl Rules for Copy {}
-
 /// All products in which a part is read; `None` if it is read in another way.
-fn uses(program: &mut Program, part: TensorId) -> Option<Vec<Use>> {
+fn uses(program: &mut Program, part: TensorId, readers: &BTreeSet<TensorId>) -> Option<Vec<Use>> {
     let mut found = Vec::new();
     for reader in 0..program.definitions.len() {
         let body = program.definitions[reader].body;
-        if !program.exprs.accesses(body).any(|(tensor, _)| tensor == part) {
+        if !readers.contains(&program.definitions[reader].tensor) {
             continue;
         }
         let count = program.definitions[reader].indices.len();

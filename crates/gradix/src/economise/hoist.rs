@@ -12,7 +12,7 @@ use super::part::part;
 use super::rewrite::{Ids, Rewrite};
 use crate::build::{self, Product};
 use crate::guard;
-use crate::program::expr::{Rewriter, Rules};
+use crate::program::expr::Rewriter;
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp};
 use crate::settle::is_trivial;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -238,11 +238,7 @@ fn hoist(
         None => access,
     };
     let mut rewriter = Rewriter::with(HashMap::from([(node, new)]));
-    let body = rewriter.rewrite(&mut program.exprs, site.body, &mut Copy);
+    let body = rewriter.copy(&mut program.exprs, site.body);
     let main = Definition { body, ..site.clone() };
     Some(Rewrite { parts: vec![part], main, risks: Vec::new() })
 }
-
-struct Copy;
-
-impl Rules for Copy {}

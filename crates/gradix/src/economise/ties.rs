@@ -12,7 +12,8 @@
 
 use super::hoist::{Reached, reached};
 use crate::diagnostic::Diagnostic;
-use crate::program::expr::{Rewriter, Rules};
+use crate::program::constraint::exact_quotient;
+use crate::program::expr::Rewriter;
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, TensorId,
     UnaryOp,
@@ -133,11 +134,8 @@ fn point(exprs: &mut Exprs, reduction: &Definition, node: ExprId) -> Option<Vec<
 
 /// An index expression divided by a number, if that leaves no fractions.
 fn divided(affine: &Affine, by: &Int) -> Option<Affine> {
-    let whole = |number: &Int| (number % by) == Int::ZERO;
-    let even = whole(affine.offset()) && affine.terms().iter().all(|(_, factor)| whole(factor));
-    let start = Affine::constant(affine.offset() / by);
-    let add = |sum: Affine, (atom, factor): &(Atom, Int)| sum.add_scaled(&(factor / by), &Affine::atom(atom.clone()));
-    even.then(|| affine.terms().iter().fold(start, add))
+    let quotient = exact_quotient(affine, by);
+    (quotient.scale(by) == *affine).then_some(quotient)
 }
 
 /// The index expressions of a term and those that stand in their place, if the expressions have the same form.
@@ -202,13 +200,9 @@ fn share(
     for Use { place, node, point } in uses {
         let element = nested::remap(&mut program.exprs, access, &point);
         let mut rewriter = Rewriter::with(HashMap::from([(node, element)]));
-        let body = rewriter.rewrite(&mut program.exprs, program.definitions[place].body, &mut Copy);
+        let body = rewriter.copy(&mut program.exprs, program.definitions[place].body);
         program.definitions[place].body = body;
     }
     program.definitions.insert(first, terms);
     Ok(())
 }
-
-struct Copy;
-
-impl Rules for Copy {}

@@ -99,7 +99,8 @@ impl Constraint {
     }
 }
 
-fn exact_quotient(affine: &Affine, divisor: &Int) -> Affine {
+/// The quotient, if the divisor divides all factors; the constant is rounded down.
+pub(crate) fn exact_quotient(affine: &Affine, divisor: &Int) -> Affine {
     let constant = div_floor(affine.offset(), divisor);
     affine
         .terms()

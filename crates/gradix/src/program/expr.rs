@@ -316,6 +316,11 @@ impl Rewriter {
         self.done[&root]
     }
 
+    /// Copies everything below `root`, with what is done in place of the nodes that it is for.
+    pub fn copy(&mut self, exprs: &mut Exprs, root: ExprId) -> ExprId {
+        self.rewrite(exprs, root, &mut Copy)
+    }
+
     fn condition(&mut self, exprs: &mut Exprs, id: CondId, rules: &mut dyn Rules) -> CondId {
         if let Some(&new) = self.conditions.get(&id) {
             return new;
@@ -332,6 +337,10 @@ impl Rewriter {
         new
     }
 }
+
+struct Copy;
+
+impl Rules for Copy {}
 
 /// What a [`Rewriter`] does with each kind of node; the defaults copy.
 pub trait Rules {
