@@ -72,8 +72,9 @@ struct Prepared {
 }
 
 impl Executable {
-    /// Prepares a program. It runs at all sizes, and best at those of `estimate`: where a size is zero that was not, or
-    /// there is far more to do, it is made again. Without a number of threads there is one for each core.
+    /// Prepares a program. It runs at all sizes, and best at those of `estimate`: where a size is zero that was not,
+    /// or the other way round, or there is far more to do, it is made again. Without a number of threads there is one
+    /// for each core.
     pub fn new(
         program: &Program,
         estimate: &[Int],
@@ -117,8 +118,10 @@ impl Executable {
     /// Whether the engine is right for these sizes, and was not made for much less work.
     fn suits(&self, sizes: &[Int]) -> bool {
         let Engine::Machine(machine) = &self.engine else { return true };
-        let mut positive = self.made_for.iter().zip(sizes).filter(|(made, _)| **made >= Int::ONE);
-        positive.all(|(_, size)| *size >= Int::ONE) && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
+        let is_positive = |size: &Int| *size >= Int::ONE;
+        let mut pairs = self.made_for.iter().zip(sizes);
+        pairs.all(|(made, size)| is_positive(made) == is_positive(size))
+            && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
     }
 
     /// What computes: never `Auto`, and not what was asked for when that was not possible, be it for the sizes of the
@@ -304,4 +307,34 @@ fn failed(message: impl Into<String>) -> Diagnostic {
 
 fn too_large() -> Diagnostic {
     failed("the arrays do not fit into memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For each run at these sizes `N`, whether the engine was made for it, and whether its loops are plain.
+    fn made(sizes: &[i64]) -> Vec<(bool, bool)> {
+        let text = "input x[N, N], w[N, N]; y[i, j] = sum[k] x[i, k] * w[k, j]";
+        let program = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap().program;
+        let at = |size: i64| vec![Int::from(size); program.params.len()];
+        let mut executable = Executable::new(&program, &at(sizes[0]), Dtype::F64, Backend::Vm, Some(1));
+        let mut run = |&size: &i64| {
+            executable.prepare(&at(size)).unwrap();
+            let Engine::Machine(machine) = &executable.engine else { panic!("the vm refuses") };
+            (executable.made_for == at(size), machine.is_plain())
+        };
+        sizes.iter().map(&mut run).collect()
+    }
+
+    #[test]
+    fn a_program_that_was_small_is_made_again_when_it_grows() {
+        assert_eq!(made(&[3, 4, 70, 5]), [(true, true), (false, true), (true, false), (false, false)]);
+    }
+
+    #[test]
+    fn a_program_is_made_again_when_a_size_becomes_zero_or_is_zero_no_longer() {
+        let is_made: Vec<bool> = made(&[70, 0, 70, 90]).into_iter().map(|(is_made, _)| is_made).collect();
+        assert_eq!(is_made, [true, true, true, false]);
+    }
 }

@@ -234,7 +234,7 @@ fn a_size_that_becomes_zero_is_no_error() {
 }
 
 #[test]
-fn a_program_that_was_small_is_made_again_when_it_grows() {
+fn a_program_made_for_little_runs_when_it_grows() {
     let program = program("input x[N, K], w[K, M]; y[i, j] = sum[k] x[i, k] * w[k, j]");
     for backend in [Backend::Vm, Backend::Native] {
         let small = sizes(&program, &[("N", 3), ("K", 4), ("M", 5)]);

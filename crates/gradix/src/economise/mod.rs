@@ -178,22 +178,7 @@ fn learn(program: &Program, canon: &mut Canon) -> HashMap<Key, Provider> {
 fn room(program: &Program, sizes: &[f64]) -> f64 {
     let results = program.definitions.iter().filter(|d| program.outputs.contains(&d.tensor));
     let results: f64 = results.map(|d| elements(d, sizes)).sum();
-    let extent = |affine: &Affine| {
-        let range = crate::program::Range::extent(affine.clone());
-        let index = crate::program::Index { name: String::new(), range };
-        let single = Definition {
-            tensor: TensorId(0),
-            indices: vec![index],
-            rank: 1,
-            reduction: None,
-            conditions: Vec::new(),
-            assumptions: Vec::new(),
-            body: ExprId(0),
-        };
-        elements(&single, sizes)
-    };
-    let inputs = program.inputs().map(|id| program[id].extents.iter().map(extent).product::<f64>());
-    results + inputs.sum::<f64>()
+    results + program.inputs().map(|id| program[id].elements(sizes)).sum::<f64>()
 }
 
 /// Every way that the rules propose.

@@ -58,7 +58,7 @@ pub fn part(
     let mut kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
     let mut definition = narrowed(program, &full, &kept, context)?;
     // What runs along the reader's last output comes last, if that leaves the ranges simple.
-    if is_box(&definition) {
+    if is_free(&definition) {
         kept.sort_by_key(|&new| outer[new] + 1 == site.rank);
         definition = narrowed(program, &full, &kept, context)?;
     }
@@ -73,23 +73,21 @@ pub fn part(
     // The combinations as they occur, and short ones: rather those whose ranges are independent of each other.
     let own = (occurring.len() == short.basis.len()).then(|| Directions::own(occurring).ordered(last));
     let fewer = short.basis.len() < kept.len();
-    if !fewer && is_box(&plain.definition) {
+    if !fewer && is_free(&plain.definition) {
         return Some(plain);
     }
     let ways = own.iter().chain([&short]);
     let parts: Vec<Part> = ways.filter_map(|directions| along(program, &plain, directions, context)).collect();
-    let boxed = parts.iter().find(|part| is_box(&part.definition)).cloned();
+    let boxed = parts.iter().find(|part| is_free(&part.definition)).cloned();
     match fewer {
         true => boxed.or_else(|| parts.last().cloned()),
         false => Some(boxed.unwrap_or(plain)),
     }
 }
 
-/// Whether the range of each output is independent of the others.
-fn is_box(definition: &Definition) -> bool {
-    let ranges = definition.indices[..definition.rank].iter().map(|index| &index.range);
-    let mut bounds = ranges.flat_map(|range| range.low.iter().chain(&range.high));
-    bounds.all(|bound| !bound.uses_indices()) && definition.assumptions.iter().all(|c| !c.affine.uses_indices())
+/// Whether the outputs are independent of each other.
+fn is_free(definition: &Definition) -> bool {
+    definition.is_box() && definition.assumptions.iter().all(|c| !c.affine.uses_indices())
 }
 
 /// The same over the outputs at `kept`, which are all that it uses.

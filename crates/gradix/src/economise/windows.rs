@@ -13,7 +13,6 @@
 
 use super::part::Part;
 use super::rewrite::{Ids, Rewrite};
-use super::work::value;
 use crate::build;
 use crate::nested;
 use crate::program::{Affine, Atom, BinaryOp, Definition, ExprId, Index, Program, Range, ReduceOp};
@@ -38,34 +37,21 @@ struct Window {
 
 /// The ways to reduce over blocks first.
 pub fn windows(program: &mut Program, site: &Definition, ids: &mut Ids, sizes: &[f64]) -> Vec<Rewrite> {
-    let plain = |index: &Index| matches!((index.range.low.as_slice(), index.range.high.as_slice()), ([low], [high]) if !low.uses_indices() && !high.uses_indices());
+    let plain = |index: &Index| index.range.low.len() == 1 && index.range.high.len() == 1;
     let single = site.indices.len() == site.rank + 1 && site.conditions.is_empty() && site.assumptions.is_empty();
-    if site.reduction.is_none() || !single || !site.indices[..site.rank].iter().all(plain) {
+    if site.reduction.is_none() || !single || !site.is_box() || !site.indices[..site.rank].iter().all(plain) {
         return Vec::new();
     }
-    let order = order(program, site);
-    let turned = turned(program, site, &order);
     let turns = (0..site.rank).flat_map(|output| [0, 1, -1].map(|turn| (output, turn)));
-    let window = turns.into_iter().find_map(|(output, turn)| window(program, &turned, output, turn));
+    let window = turns.into_iter().find_map(|(output, turn)| window(program, site, output, turn));
     let Some(window) = window else { return Vec::new() };
     let width = (window.last.clone() - window.first.clone()).shift(1);
-    let terms = value(&width, &[], sizes);
+    let terms = width.estimate(&[], sizes);
     if terms < WIDE {
         return Vec::new();
     }
     let block = Int::from(1i64 << (terms.log2() / 2.0).round() as i64);
-    let (mut parts, mut body) = blocks(program, &turned, &window, &width, &block, ids);
-    let mut map = vec![Affine::default(); site.rank];
-    order.iter().enumerate().for_each(|(new, &old)| map[new] = Affine::index(old));
-    if !order.is_sorted() {
-        // A copy, so that readers read what is in the other order.
-        let indices = turned.indices[..site.rank].to_vec();
-        let joined = Definition { tensor: ids.next(), indices, reduction: None, body, ..turned };
-        let subscripts: Vec<Affine> = (0..site.rank).map(Affine::index).collect();
-        body = program.exprs.access(joined.tensor, subscripts.clone());
-        parts.push(Part { definition: joined, subscripts });
-    }
-    let body = nested::remap(&mut program.exprs, body, &map);
+    let (parts, body) = blocks(program, site, &window, &width, &block, ids);
     let main = Definition { indices: site.indices[..site.rank].to_vec(), reduction: None, body, ..site.clone() };
     vec![Rewrite { parts, main, risks: Vec::new() }]
 }
@@ -78,18 +64,6 @@ fn order(program: &Program, site: &Definition) -> Vec<usize> {
     let mut order: Vec<usize> = (0..site.rank).collect();
     order.sort_by_key(|&output| place(output).or(place(site.rank)));
     order
-}
-
-/// The definition with its outputs in another order.
-fn turned(program: &mut Program, site: &Definition, order: &[usize]) -> Definition {
-    let mut map: Vec<Affine> = (0..site.indices.len()).map(Affine::index).collect();
-    order.iter().enumerate().for_each(|(new, &old)| map[old] = Affine::index(new));
-    let moved = |old: usize| {
-        let Index { name, range } = &site.indices[old];
-        Index { name: name.clone(), range: range.map(|bound| bound.with_indices(&map)) }
-    };
-    let body = nested::remap(&mut program.exprs, site.body, &map);
-    Definition { indices: order.iter().copied().chain([site.rank]).map(moved).collect(), body, ..site.clone() }
 }
 
 /// The window in terms of `k + turn*i`, if the body depends on `i` in no other way.
@@ -177,7 +151,7 @@ fn block_sums(
 ) -> Part {
     let rank = site.rank;
     let used = program.exprs.used_indices(window.body, rank + 1);
-    let kept: Vec<usize> = (0..rank).filter(|&i| used[i] || i == window.output).collect();
+    let kept: Vec<usize> = order(program, site).into_iter().filter(|&i| used[i] || i == window.output).collect();
     let mut map = vec![Affine::default(); rank + 1];
     kept.iter().enumerate().for_each(|(new, &old)| map[old] = Affine::index(new));
     let place = map[window.output].clone() + start.clone();

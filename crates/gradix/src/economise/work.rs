@@ -6,7 +6,7 @@
 
 use super::body::Body;
 use crate::program::expr::Exprs;
-use crate::program::{Affine, Atom, Constraint, Definition, ParamId, ParamKind, Program, Relation};
+use crate::program::{Affine, Atom, Constraint, Definition, ParamKind, Program, Relation};
 use std::collections::HashMap;
 
 /// Points up to this number are enumerated.
@@ -48,7 +48,7 @@ impl Work {
 pub fn sizes(program: &Program, assumed: &HashMap<String, f64>) -> Vec<f64> {
     let mut sizes: Vec<f64> = Vec::new();
     for param in &program.params {
-        let parts = |parts: &[Affine]| parts.iter().map(|p| value(p, &[], &sizes)).collect::<Vec<f64>>();
+        let parts = |parts: &[Affine]| parts.iter().map(|p| p.estimate(&[], &sizes)).collect::<Vec<f64>>();
         sizes.push(match &param.kind {
             ParamKind::Free => assumed.get(&param.name).copied().unwrap_or(1.0),
             ParamKind::Fixed(number) => number.to_f64().value(),
@@ -98,8 +98,8 @@ fn points(definition: &Definition, count: usize, sizes: &[f64]) -> f64 {
 
 /// The first value of an index and the number of its values.
 fn extent(range: &crate::program::Range, point: &[f64], sizes: &[f64]) -> (f64, f64) {
-    let low = range.low.iter().map(|a| value(a, point, sizes)).fold(f64::NEG_INFINITY, f64::max);
-    let high = range.high.iter().map(|a| value(a, point, sizes)).fold(f64::INFINITY, f64::min);
+    let low = range.low.iter().map(|a| a.estimate(point, sizes)).fold(f64::NEG_INFINITY, f64::max);
+    let high = range.high.iter().map(|a| a.estimate(point, sizes)).fold(f64::INFINITY, f64::min);
     (low, (high - low + 1.0).max(0.0))
 }
 
@@ -172,9 +172,9 @@ fn solved(test: &Constraint, position: usize, point: &[f64], sizes: &[f64]) -> O
     }
     let mut zero = point.to_vec();
     zero.push(0.0);
-    let at_zero = value(&test.affine, &zero, sizes);
+    let at_zero = test.affine.estimate(&zero, sizes);
     zero[position] = 1.0;
-    let straight = value(&test.affine, &zero, sizes) - at_zero == own;
+    let straight = test.affine.estimate(&zero, sizes) - at_zero == own;
     straight.then_some(-at_zero * own)
 }
 
@@ -186,24 +186,11 @@ fn fraction(sample: usize, position: usize) -> f64 {
 }
 
 fn holds(constraint: &Constraint, point: &[f64], sizes: &[f64]) -> bool {
-    let number = value(&constraint.affine, point, sizes);
+    let number = constraint.affine.estimate(point, sizes);
     match constraint.relation {
         Relation::NonNegative => number >= 0.0,
         Relation::Zero => number == 0.0,
     }
-}
-
-/// The value of an index expression at a point.
-pub fn value(affine: &Affine, point: &[f64], sizes: &[f64]) -> f64 {
-    affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, coefficient)| {
-        let factor = coefficient.to_f64().value();
-        sum + factor
-            * match atom {
-                Atom::Index(i) => point.get(*i as usize).copied().unwrap_or(0.0),
-                Atom::Param(ParamId(p)) => sizes.get(*p as usize).copied().unwrap_or(0.0),
-                Atom::Floor(inner, c) => (value(inner, point, sizes) / c.to_f64().value()).floor(),
-            }
-    })
 }
 
 #[cfg(test)]

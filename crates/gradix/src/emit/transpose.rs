@@ -5,7 +5,7 @@
 use super::leaf::Writer;
 use super::value::Instances;
 use crate::nest::{Leaf, Loop};
-use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs};
+use crate::program::{Affine, Atom, Expr, ExprId, Exprs};
 use crate::schedule::is_along;
 
 /// The two loops along which the target and what is read have their neighbours.
@@ -30,7 +30,7 @@ pub fn recognise<'a>(writer: &Writer, leaf: &'a Leaf) -> Option<Turn<'a>> {
     let straight = |affine: &Affine| affine.terms().iter().all(|(atom, _)| !matches!(atom, Atom::Floor(..)));
     let mut fits = bounds.into_iter().all(free) && leaf.subscripts.iter().all(straight);
     exprs.visit_affines(leaf.body, &mut |affine| fits &= straight(affine));
-    fits &= conditions(exprs, leaf.body).iter().all(free);
+    fits &= exprs.index_conditions(leaf.body).iter().all(|c| free(&c.affine));
     fits.then_some(Turn { along_target, along_source })
 }
 
@@ -39,20 +39,6 @@ fn is_read_along(exprs: &Exprs, body: ExprId, variable: usize) -> bool {
     let depends = |subscripts: &[Affine]| subscripts.iter().any(|s| s.uses_index(variable));
     let mut reads = exprs.accesses(body).filter(|(_, subscripts)| depends(subscripts)).peekable();
     reads.peek().is_some() && reads.all(|(_, subscripts)| is_along(subscripts, variable))
-}
-
-fn conditions(exprs: &Exprs, body: ExprId) -> Vec<Affine> {
-    let mut found = Vec::new();
-    for id in exprs.postorder(body) {
-        if let Expr::Select(c, ..) = exprs[id] {
-            exprs.visit_condition(c, &mut |c| {
-                if let Cond::Index(constraint) = c {
-                    found.push(constraint.affine.clone());
-                }
-            });
-        }
-    }
-    found
 }
 
 /// Writes a leaf in squares.

@@ -95,7 +95,7 @@ fn room(program: &Program, estimate: &[f64]) -> f64 {
         TensorKind::Defined => 1.0,
         TensorKind::Nested => 0.0,
     };
-    program.tensors.iter().map(|tensor| factor(tensor) * schedule::elements(tensor, estimate)).sum()
+    program.tensors.iter().map(|tensor| factor(tensor) * tensor.elements(estimate)).sum()
 }
 
 /// The elements that are stored for other kernels to read, but for parts of reductions.
@@ -105,7 +105,7 @@ fn stored(prepared: &Prepared, estimate: &[Int]) -> f64 {
     let members = prepared.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
     let tensors = members.map(|member| program.definitions[member.definition].tensor);
     let temporaries = tensors.filter(|tensor| !program.outputs.contains(tensor));
-    temporaries.map(|tensor| schedule::elements(&program[tensor], &estimate)).sum()
+    temporaries.map(|tensor| program[tensor].elements(&estimate)).sum()
 }
 
 /// Plain loops, if it can be shown that they stay inside their buffers.
@@ -143,7 +143,7 @@ fn estimates(program: &Program, given: &[Int]) -> Vec<f64> {
     let mut values = completed(program, &free, given.len());
     for _ in 0..MAX_DOUBLINGS {
         let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested);
-        let Some(short) = named.flat_map(|t| &t.extents).find(|e| schedule::value(e, &[], &values) < FEW) else {
+        let Some(short) = named.flat_map(|t| &t.extents).find(|e| e.estimate(&[], &values) < FEW) else {
             break;
         };
         let changed = grow(short, given.len(), &mut free);
@@ -180,7 +180,7 @@ const MAX_DOUBLINGS: usize = 8;
 fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
     let mut values = free[..given].to_vec();
     for (param, assumed) in program.params.iter().zip(free).skip(given) {
-        let at = |a: &Affine| schedule::value(a, &[], &values);
+        let at = |a: &Affine| a.estimate(&[], &values);
         let value = match &param.kind {
             ParamKind::Free => *assumed,
             ParamKind::Fixed(value) => value.to_f64().value(),
@@ -345,7 +345,7 @@ impl Lowering<'_> {
                 tensor.extents[slab] = Affine::constant(rows);
                 if slab + 1 < definition.rank
                     && let Some(width) = tensor.extents.last_mut()
-                    && schedule::value(width, &[], self.estimate) % APART == 0.0
+                    && width.estimate(&[], self.estimate) % APART == 0.0
                 {
                     *width = width.shift(BETWEEN);
                 }
@@ -460,7 +460,7 @@ impl Lowering<'_> {
 
     /// Assumed bounds; those of slabs don't count.
     fn span(&self, range: &Range, middle: &[f64]) -> (f64, f64) {
-        let at = |a: &&Affine| schedule::value(a, middle, self.estimate);
+        let at = |a: &&Affine| a.estimate(middle, self.estimate);
         let own = |a: &&Affine| !a.uses_index(FIRST) && !a.uses_index(LAST);
         let low = range.low.iter().filter(own).map(|a| at(&a)).fold(f64::NEG_INFINITY, f64::max);
         let high = range.high.iter().filter(own).map(|a| at(&a)).fold(f64::INFINITY, f64::min);
@@ -475,7 +475,7 @@ impl Lowering<'_> {
 
     /// The values that the bounds of a slab leave.
     fn slab_extent(&self, range: &Range) -> f64 {
-        let at = |a: &Affine| schedule::value(a, &[0.0, self.width - 1.0], self.estimate);
+        let at = |a: &Affine| a.estimate(&[0.0, self.width - 1.0], self.estimate);
         let low = range.low.iter().filter(|a| a.uses_index(FIRST)).map(at).fold(f64::NEG_INFINITY, f64::max);
         let high = range.high.iter().filter(|a| a.uses_index(LAST)).map(at).fold(f64::INFINITY, f64::min);
         (high - low + 1.0).max(0.0)
@@ -485,15 +485,14 @@ impl Lowering<'_> {
     fn middle(&self, placed: &leaves::Placed, making: &Making) -> Vec<f64> {
         let mut middle = vec![0.0; making.kernel.variables.len()];
         let work = &making.kernel.work;
-        let (low, high) =
-            (schedule::value(&work.low, &[], self.estimate), schedule::value(&work.high, &[], self.estimate));
+        let (low, high) = (work.low.estimate(&[], self.estimate), work.high.estimate(&[], self.estimate));
         let half = making.size as f64 / 2.0;
         middle[FIRST] = ((low + high) / 2.0 - half).max(low);
         middle[LAST] = ((low + high) / 2.0 + half).min(high);
         middle[making.tile] = middle[FIRST];
         for (&v, range) in placed.variables.iter().zip(&placed.ranges) {
-            let low = range.low.iter().map(|a| schedule::value(a, &middle, self.estimate));
-            let high = range.high.iter().map(|a| schedule::value(a, &middle, self.estimate));
+            let low = range.low.iter().map(|a| a.estimate(&middle, self.estimate));
+            let high = range.high.iter().map(|a| a.estimate(&middle, self.estimate));
             middle[v] = (low.fold(f64::NEG_INFINITY, f64::max) + high.fold(f64::INFINITY, f64::min)) / 2.0;
         }
         middle

@@ -151,7 +151,7 @@ fn cuts(
         if condition.relation == Relation::Zero || has_floor(&condition) {
             continue;
         }
-        let holds = crate::schedule::value(&condition.affine, &middle, lowering.estimate) >= 0.0;
+        let holds = condition.affine.estimate(&middle, lowering.estimate) >= 0.0;
         cuts.push(if holds { condition } else { condition.negated().remove(0) });
     }
     cuts.extend(bound_cuts(lowering, placed, &middle));
@@ -173,7 +173,7 @@ fn bound_cuts(lowering: &Lowering, placed: &Placed, middle: &[f64]) -> Vec<Const
                 let (mixed, plain): (Vec<&Affine>, Vec<&Affine>) = bounds.iter().partition(|b| b.uses_index(v));
                 // The one that counts in the middle.
                 let strictness = |bound: &Affine| {
-                    let value = crate::schedule::value(bound, middle, lowering.estimate);
+                    let value = bound.estimate(middle, lowering.estimate);
                     if is_low { value } else { -value }
                 };
                 let stricter = |a: &&Affine, b: &&Affine| strictness(a).total_cmp(&strictness(b));

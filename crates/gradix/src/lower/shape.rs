@@ -6,8 +6,8 @@
 use super::Lowering;
 use super::leaves::Placed;
 use crate::nest::{BufferKind, Leaf, Panels, Shape};
-use crate::program::{Affine, Atom, Cond, Expr, ExprId, Exprs, TensorId};
-use crate::schedule::{self, NARROW, step_cost};
+use crate::program::{Affine, Atom, Expr, ExprId, Exprs, TensorId};
+use crate::schedule::{NARROW, step_cost};
 use gradix_int::Int;
 
 /// From so many rows on, what they share is packed.
@@ -84,7 +84,8 @@ struct Body {
 
 impl Body {
     fn of(exprs: &Exprs, root: ExprId) -> Self {
-        let mut body = Body { accesses: Vec::new(), conditions: Vec::new(), affines: Vec::new() };
+        let conditions = exprs.index_conditions(root).iter().map(|c| c.affine.clone()).collect();
+        let mut body = Body { accesses: Vec::new(), conditions, affines: Vec::new() };
         for id in exprs.postorder(root) {
             match &exprs[id] {
                 Expr::Access(buffer, subscripts) => {
@@ -92,12 +93,7 @@ impl Body {
                     body.affines.extend(subscripts.iter().cloned());
                 }
                 Expr::Index(affine) => body.affines.push(affine.clone()),
-                Expr::Select(c, ..) => exprs.visit_condition(*c, &mut |c| {
-                    if let Cond::Index(constraint) = c {
-                        body.conditions.push(constraint.affine.clone());
-                    }
-                }),
-                Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) => {}
+                Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => {}
             }
         }
         body
@@ -232,7 +228,7 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     let straight =
         |subscripts: &[Affine]| subscripts.iter().all(|s| terms.iter().all(|term| !is_inside_floor(s, term.variable)));
     let width = |buffer: TensorId| {
-        lowering.nest.frame[buffer].extents.last().map_or(1.0, |e| schedule::value(e, &[], lowering.estimate))
+        lowering.nest.frame[buffer].extents.last().map_or(1.0, |e| e.estimate(&[], lowering.estimate))
     };
     // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
     let along = |id: &ExprId| match &exprs[*id] {

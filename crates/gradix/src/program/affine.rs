@@ -229,6 +229,18 @@ impl Affine {
         found
     }
 
+    /// About the value, at assumed values of indices and params; those that are not given count as 0.
+    pub fn estimate(&self, indices: &[f64], params: &[f64]) -> f64 {
+        self.terms().iter().fold(self.offset().to_f64().value(), |sum, (atom, factor)| {
+            let atom = match atom {
+                Atom::Index(i) => indices.get(*i as usize).copied().unwrap_or(0.0),
+                Atom::Param(ParamId(p)) => params.get(*p as usize).copied().unwrap_or(0.0),
+                Atom::Floor(inner, c) => (inner.estimate(indices, params) / c.to_f64().value()).floor(),
+            };
+            sum + factor.to_f64().value() * atom
+        })
+    }
+
     /// The value, given the values of indices and params.
     pub fn evaluate(&self, value: &dyn Fn(&Atom) -> Int) -> Int {
         self.terms.iter().fold(self.constant.clone(), |sum, (atom, coefficient)| {

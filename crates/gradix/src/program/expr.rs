@@ -214,6 +214,26 @@ impl Exprs {
         })
     }
 
+    /// Every condition on indices in the graph below `root`.
+    pub fn index_conditions(&self, root: ExprId) -> Vec<&Constraint> {
+        let mut stack: Vec<CondId> = Vec::new();
+        let mut found = Vec::new();
+        for id in self.postorder(root) {
+            if let Expr::Select(c, ..) = &self[id] {
+                stack.push(*c);
+            }
+        }
+        while let Some(id) = stack.pop() {
+            match &self[id] {
+                Cond::Index(constraint) => found.push(constraint),
+                Cond::Compare(..) => {}
+                Cond::Not(a) => stack.push(*a),
+                Cond::And(a, b) | Cond::Or(a, b) => stack.extend([*a, *b]),
+            }
+        }
+        found
+    }
+
     /// Calls `visit` for every index expression in the graph below `root`: values, subscripts and conditions.
     pub fn visit_affines(&self, root: ExprId, visit: &mut dyn FnMut(&Affine)) {
         for id in self.postorder(root) {

@@ -76,6 +76,13 @@ pub struct Tensor {
     pub rank: usize,
 }
 
+impl Tensor {
+    /// The number of elements at assumed values of the params.
+    pub fn elements(&self, params: &[f64]) -> f64 {
+        self.extents.iter().map(|extent| extent.estimate(&[], params).max(0.0)).product()
+    }
+}
+
 /// The values an index takes: from the largest of `low` to the smallest of `high`, both included.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Range {
@@ -249,6 +256,12 @@ pub fn distinct(bounds: impl Iterator<Item = Affine>) -> Vec<Affine> {
 }
 
 impl Definition {
+    /// Whether no range of an output depends on another one.
+    pub fn is_box(&self) -> bool {
+        let ranges = self.indices[..self.rank].iter().map(|index| &index.range);
+        !ranges.flat_map(|range| range.low.iter().chain(&range.high)).any(Affine::uses_indices)
+    }
+
     /// What holds for the output indices alone.
     pub fn output_domain(&self) -> Vec<Constraint> {
         let outputs = self.indices[..self.rank].iter().enumerate();

@@ -33,7 +33,7 @@ fn prelude(program: &mut Program, estimate: &[f64]) {
     let little = program.definitions.iter().map(work).sum::<f64>() / 100.0;
     let is_input = |tensor: TensorId| program[tensor].kind == TensorKind::Input;
     let is_first = |definition: &Definition| {
-        let elements = super::elements(&program[definition.tensor], estimate);
+        let elements = program[definition.tensor].elements(estimate);
         work(definition).max(elements) <= little
             && program.exprs.accesses(definition.body).all(|(tensor, _)| is_input(tensor))
     };
@@ -234,7 +234,7 @@ fn across(program: &Program, definition: &Definition, estimate: &[f64]) -> Vec<(
             _ => return Vec::new(),
         };
         let one = subscripts[dimension].coefficient(&Atom::Index(lanes as u32)) == Int::ONE;
-        let elements = super::elements(&program[*tensor], estimate);
+        let elements = program[*tensor].elements(estimate);
         let pays = elements * PAYS <= work && program[*tensor].kind == TensorKind::Input;
         let key = (*tensor, dimension);
         if dimension != last && one && pays && !found.contains(&key) {

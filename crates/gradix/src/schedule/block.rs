@@ -12,7 +12,7 @@
 
 use super::arrange::lanes;
 use super::order::with_last;
-use super::{NARROW, PAYS, elements, extents, is_along};
+use super::{NARROW, PAYS, extents, is_along};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
@@ -80,7 +80,7 @@ fn wanted(
         match moving.as_slice() {
             [] if !reduces || is_along(subscripts, innermost) => {}
             [dimension] if reduces && subscripts[*dimension].as_index() == Some(lanes) => {
-                let pays = elements(&program[tensor], estimate) * PAYS <= work;
+                let pays = program[tensor].elements(estimate) * PAYS <= work;
                 if program[tensor].kind != TensorKind::Input || !pays {
                     return None;
                 }

@@ -134,7 +134,7 @@ impl Grouping<'_> {
 
     /// Whether a definition has more elements than all arguments and results.
     fn is_large(&self, position: usize) -> bool {
-        let size = |affine: &Affine| super::value(affine, &[], self.estimate).max(0.0);
+        let size = |affine: &Affine| affine.estimate(&[], self.estimate).max(0.0);
         let elements = |id: TensorId| self.program[id].extents.iter().map(size).product::<f64>();
         let given = self.program.inputs().chain(self.program.outputs.iter().copied());
         elements(self.tensor(position)) > given.map(elements).sum()
@@ -196,7 +196,7 @@ impl Grouping<'_> {
         let depends = |s: &Affine| moving.iter().any(|&m| s.uses_index(m));
         let accesses = self.program.exprs.accesses(definition.body);
         let shared = accesses.filter(|(_, subscripts)| !subscripts.iter().any(depends));
-        shared.map(|(tensor, _)| super::elements(&self.program[tensor], self.estimate)).sum()
+        shared.map(|(tensor, _)| self.program[tensor].elements(self.estimate)).sum()
     }
 
     /// The bounds of an index in sizes, if it has one of each; an index of a reduction may have others besides.

@@ -14,7 +14,7 @@ mod turn;
 
 pub use arrange::{arrange, lanes};
 
-use crate::program::{Affine, Atom, Definition, ParamId, Program, Tensor};
+use crate::program::{Affine, Atom, Definition, Program};
 use gradix_int::Int;
 
 /// The decisions for a whole program.
@@ -76,30 +76,13 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
     let mut point: Vec<f64> = Vec::new();
     let mut extents = Vec::new();
     for (position, index) in definition.indices.iter().enumerate() {
-        let at = |affine: &Affine| value(affine, &point, estimate);
+        let at = |affine: &Affine| affine.estimate(&point, estimate);
         let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
         let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
         extents.push((high - low + 1.0).max(0.0));
         point.push(low + (high - low) * share(position));
     }
     extents
-}
-
-/// The assumed number of elements of a tensor.
-pub fn elements(tensor: &Tensor, estimate: &[f64]) -> f64 {
-    tensor.extents.iter().map(|extent| value(extent, &[], estimate).max(0.0)).product()
-}
-
-/// An index expression at assumed values.
-pub fn value(affine: &Affine, indices: &[f64], estimate: &[f64]) -> f64 {
-    affine.terms().iter().fold(affine.offset().to_f64().value(), |sum, (atom, factor)| {
-        let atom = match atom {
-            Atom::Index(i) => indices.get(*i as usize).copied().unwrap_or(0.0),
-            Atom::Param(ParamId(p)) => estimate.get(*p as usize).copied().unwrap_or(0.0),
-            Atom::Floor(inner, c) => (value(inner, indices, estimate) / c.to_f64().value()).floor(),
-        };
-        sum + factor.to_f64().value() * atom
-    })
 }
 
 /// Whether an index moves an access from one element to the next.

@@ -12,7 +12,7 @@
 use super::{extents, step_cost};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
-use crate::program::{Affine, Definition, Expr, Exprs, Program, Range, TensorId};
+use crate::program::{Affine, Definition, Expr, Exprs, Program, TensorId};
 
 /// Outputs of fewer values than this don't run in lanes.
 const FEW: f64 = 8.0;
@@ -23,7 +23,7 @@ const GAIN: f64 = 0.999;
 pub fn order(program: &mut Program, estimate: &[f64]) {
     for position in 0..program.definitions.len() {
         let definition = &program.definitions[position];
-        if program.outputs.contains(&definition.tensor) || !is_box(definition) {
+        if program.outputs.contains(&definition.tensor) || !definition.is_box() {
             continue;
         }
         let (tensor, rank) = (definition.tensor, definition.rank);
@@ -34,12 +34,6 @@ pub fn order(program: &mut Program, estimate: &[f64]) {
             move_last(program, position, tensor, best);
         }
     }
-}
-
-/// Whether no range of an output depends on another one.
-fn is_box(definition: &Definition) -> bool {
-    let bounds = |range: &Range| range.low.iter().chain(&range.high).any(Affine::uses_indices);
-    definition.rank > 1 && !definition.indices[..definition.rank].iter().any(|index| bounds(&index.range))
 }
 
 /// What a definition and all that read it cost, with one of its dimensions last.

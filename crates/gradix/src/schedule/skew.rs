@@ -4,7 +4,6 @@
 //! are `-9..=0`, and the same for all lanes of a vector. At the ends of the tensors other bounds take over; the middle
 //! of the index space decides.
 
-use super::value;
 use crate::program::{Affine, Atom, Range};
 use gradix_int::Int;
 
@@ -24,7 +23,7 @@ pub fn skews(
     let mut found = Vec::new();
     for (position, (&index, range)) in indices.iter().zip(ranges).enumerate() {
         let (low, high) = (active(&range.low, &middle, estimate, true), active(&range.high, &middle, estimate, false));
-        middle[index] = (value(low, &middle, estimate) + value(high, &middle, estimate)) / 2.0;
+        middle[index] = (low.estimate(&middle, estimate) + high.estimate(&middle, estimate)) / 2.0;
         if position < outputs {
             continue;
         }
@@ -39,7 +38,7 @@ pub fn skews(
 
 /// The bound that counts in the middle.
 pub fn active<'a>(bounds: &'a [Affine], middle: &[f64], estimate: &[f64], is_low: bool) -> &'a Affine {
-    let key = |a: &&Affine| if is_low { value(a, middle, estimate) } else { -value(a, middle, estimate) };
+    let key = |a: &&Affine| if is_low { a.estimate(middle, estimate) } else { -a.estimate(middle, estimate) };
     bounds.iter().max_by(|a, b| key(a).total_cmp(&key(b))).expect("a range has bounds")
 }
 

@@ -24,9 +24,7 @@ pub fn turn(program: &mut Program, estimate: &[f64]) {
 /// The output along which everything is read, if it is not the last one, and that is not.
 fn dimension(program: &Program, definition: &Definition, estimate: &[f64]) -> Option<usize> {
     let last = definition.rank.checked_sub(1).filter(|last| *last > 0)?;
-    let ranges = definition.indices[..definition.rank].iter().map(|index| &index.range);
-    let is_box = ranges.flat_map(|range| range.low.iter().chain(&range.high)).all(|bound| !bound.uses_indices());
-    if definition.reduction.is_none() || !is_box || program.outputs.contains(&definition.tensor) {
+    if definition.reduction.is_none() || !definition.is_box() || program.outputs.contains(&definition.tensor) {
         return None;
     }
     let is_read =
