@@ -80,9 +80,15 @@ def exponent(sizes, seconds):
 
 
 def chain_commands(options):
-    """What is timed for a chain: the derivation alone, and an evaluation of the gradient of a few elements."""
-    evaluate = ["eval", "--grad", "--random", "1", "--param", "N=8", "--backend", options.backend, "--quiet"]
-    return {"derive": ["derive"], f"compile and run, {options.backend}": evaluate}
+    """What is timed for a chain: the derivation alone, and an evaluation of the gradient at two sizes: of few elements,
+    where everything becomes plain loops, and of many, where every step of the compiler has its part.
+    """
+    def evaluate(size, backend):
+        return ["eval", "--grad", "--random", "1", "--param", f"N={size}", "--backend", backend, "--quiet"]
+
+    return {"derive": ["derive"],
+            f"compile and run, N = 8, {options.backend}": evaluate(8, options.backend),
+            "compile and run, N = 4096, vm": evaluate(4096, "vm")}
 
 
 def measure_chains(command, options):
@@ -162,7 +168,7 @@ def plot(grown, chains, folder):
     left.set(xlabel="terms", ylabel="milliseconds", title="time against size, with exponents")
     if not grown:
         left.text(0.5, 0.5, "not available", ha="center", va="center", transform=left.transAxes)
-    for (mode, seconds), colour in zip(chains.items(), ("#222222", "#d1495b")):
+    for (mode, seconds), colour in zip(chains.items(), ("#222222", "#d1495b", "#2e6f95")):
         if seconds:
             right.plot(CHAINS[: len(seconds)], seconds, marker="o", markersize=4, color=colour, label=mode)
     right.set(xlabel="definitions", ylabel="seconds", title="derivation and compilation")

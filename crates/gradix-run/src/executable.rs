@@ -28,6 +28,7 @@ use crate::interp::interp;
 use crate::machine::Machine;
 use crate::native::Settings;
 use crate::note::Note;
+use crate::reliance::Reliance;
 use crate::{memory, threads};
 
 /// What computes.
@@ -51,8 +52,8 @@ pub struct Executable {
     backend: Backend,
     settings: Settings,
     engine: Engine,
-    /// The sizes that the engine was made for.
-    made_for: Vec<Int>,
+    /// What the engine relies on.
+    reliance: Reliance,
     notes: Vec<Note>,
     /// For the sizes of the last run.
     prepared: Option<Prepared>,
@@ -72,8 +73,8 @@ struct Prepared {
 }
 
 impl Executable {
-    /// Prepares a program. It runs at all sizes, and best at those of `estimate`: where a size is zero that was not,
-    /// or the other way round, or there is far more to do, it is made again. Without a number of threads there is one
+    /// Prepares a program. It runs at all sizes, and best at those of `estimate`: where a small size is
+    /// another one, a size is zero that was not, or the other way round, or there is far more to do, it is made again. Without a number of threads there is one
     /// for each core.
     pub fn new(
         program: &Program,
@@ -95,18 +96,18 @@ impl Executable {
         settings: &Settings,
     ) -> Executable {
         let threads = threads.unwrap_or_else(threads::default_threads).max(1);
-        let (program, settings, made_for) = (program.clone(), settings.clone(), estimate.to_vec());
+        let (program, settings, reliance) = (program.clone(), settings.clone(), Reliance::on(program, estimate));
         let (engine, notes, prepared) = (Engine::Interp, Vec::new(), None);
         let mut executable =
-            Executable { program, dtype, threads, backend, settings, engine, made_for, notes, prepared };
+            Executable { program, dtype, threads, backend, settings, engine, reliance, notes, prepared };
         executable.make();
         executable
     }
 
     /// Makes the best engine that there is of what was asked for.
     fn make(&mut self) {
-        let Executable { program, made_for, dtype, backend, settings, notes, .. } = self;
-        self.engine = match engine(program, made_for, *dtype, *backend, settings, notes) {
+        let Executable { program, reliance, dtype, backend, settings, notes, .. } = self;
+        self.engine = match engine(program, reliance, *dtype, *backend, settings, notes) {
             Ok(machine) => Engine::Machine(Box::new(machine)),
             Err(why) => {
                 notes.extend(why.map(|note| instead(note, "interp")));
@@ -118,10 +119,7 @@ impl Executable {
     /// Whether the engine is right for these sizes, and was not made for much less work.
     fn suits(&self, sizes: &[Int]) -> bool {
         let Engine::Machine(machine) = &self.engine else { return true };
-        let is_positive = |size: &Int| *size >= Int::ONE;
-        let mut pairs = self.made_for.iter().zip(sizes);
-        pairs.all(|(made, size)| is_positive(made) == is_positive(size))
-            && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
+        self.reliance.holds(sizes) && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
     }
 
     /// What computes: never `Auto`, and not what was asked for when that was not possible, be it for the sizes of the
@@ -240,7 +238,7 @@ impl Executable {
         }
         self.prepared = None;
         if !self.suits(sizes) {
-            self.made_for = sizes.to_vec();
+            self.reliance.renew(&self.program, sizes);
             self.make();
         }
         let inputs = shapes(&self.program, sizes, &mut self.program.inputs())?;
@@ -260,7 +258,7 @@ impl Executable {
 /// The best that there is of what was asked for. Without one, the oracle is left; an error may say why.
 fn engine(
     program: &Program,
-    estimate: &[Int],
+    reliance: &Reliance,
     dtype: Dtype,
     backend: Backend,
     settings: &Settings,
@@ -273,7 +271,7 @@ fn engine(
         // That there is no compiler is nothing to speak of, unless one was named.
         Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
     };
-    let nest = gradix::lower_for(program, estimate, dtype.real());
+    let nest = gradix::lower_as(&reliance.program(program), reliance.sizes(), dtype.real());
     let nest = nest.map_err(|error| Note::new(format!("the program can't be compiled: {}", error.message)))?;
     let native = compiler.map(|found| found.and_then(|_| Machine::native(program, nest.clone(), dtype, settings)));
     match native {
@@ -322,7 +320,7 @@ mod tests {
         let mut run = |&size: &i64| {
             executable.prepare(&at(size)).unwrap();
             let Engine::Machine(machine) = &executable.engine else { panic!("the vm refuses") };
-            (executable.made_for == at(size), machine.is_plain())
+            (executable.reliance.sizes() == at(size), machine.is_plain())
         };
         sizes.iter().map(&mut run).collect()
     }

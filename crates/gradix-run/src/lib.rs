@@ -14,6 +14,7 @@ pub mod memory;
 pub mod native;
 pub mod note;
 pub mod random;
+mod reliance;
 pub mod threads;
 pub mod vm;
 

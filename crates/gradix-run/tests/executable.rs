@@ -247,3 +247,19 @@ fn a_program_made_for_little_runs_when_it_grows() {
         }
     }
 }
+
+#[test]
+fn large_results_and_rows_off_the_boundaries_of_vectors_are_whole() {
+    let text = "input x[N, M]; z[i, j] = x[i, j] - 1
+        y[i in 0..N, j in 0..M] = if 0 < j and j < M - 2 then x[i, j - 1] * x[i, j + 2] else 0";
+    let program = program(text);
+    for (rows, columns) in [(1100, 2003), (1100, 2048)] {
+        let sizes = sizes(&program, &[("N", rows), ("M", columns)]);
+        let inputs = inputs(&program, &sizes);
+        for dtype in [Dtype::F64, Dtype::F32] {
+            let expected = interp(&program, &sizes, &inputs, dtype).unwrap().results;
+            let mut executable = executable(&program, &sizes, dtype, Backend::Native, 2);
+            agree(&format!("{columns}"), &executable.evaluate(&sizes, &inputs).unwrap(), &expected, 0.0);
+        }
+    }
+}

@@ -32,7 +32,7 @@ pub use derive::derive;
 pub use diagnostic::{Diagnostic, Result};
 pub use economise::economise;
 pub use gradix_int::Int;
-pub use lower::{explain_schedule, is_little, lower, lower_as, lower_for, with_positive_sizes};
+pub use lower::{Assumed, assume, explain_schedule, is_little, lower, lower_as};
 pub use program::Program;
 pub use resolve::{Resolved, resolve};
 pub use restrict::restrict;

@@ -43,7 +43,7 @@ fn schedule(
     let gradient = Gradient::new(program, wrt, of).map_err(|errors| source.refuse(errors))?;
     // As it runs at sizes that are not zero.
     let loops = |program: &Program| {
-        let program = &gradix::with_positive_sizes(program, &|_| true);
+        let program = &gradix::assume(program, &vec![gradix::Assumed::Positive; program.params.len()]);
         let decisions = gradix::explain_schedule(program, &[]).map_err(|error| source.refuse(vec![error]))?;
         let nest = gradix::lower(program, &[]).map_err(|error| source.refuse(vec![error]))?;
         Ok(format!("{decisions}\n{}", gradix::nest::print(&nest)))

@@ -23,7 +23,7 @@ impl Builder {
         let frame = Program { params, ..Program::default() };
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name: "k".into(), doc: Vec::new(), variables, work, steps: Vec::new() };
-        let nest = Nest { frame, kinds: Vec::new(), kernels: vec![kernel], plain: false };
+        let nest = Nest { frame, kinds: Vec::new(), streamed: Vec::new(), kernels: vec![kernel], plain: false };
         Builder { nest, inputs: HashMap::new(), size }
     }
 

@@ -4,8 +4,9 @@ use super::panel;
 use super::text::{Lines, Names, Shared};
 use super::transpose;
 use super::value::{Instances, Values, combine, neutral, store};
-use crate::nest::{Leaf, Loop, Nest};
+use crate::nest::{BufferKind, Leaf, Loop, Nest};
 use crate::program::ReduceOp;
+use crate::schedule::is_along;
 use std::collections::BTreeSet;
 
 /// What is needed to write one kernel.
@@ -99,7 +100,8 @@ impl Writer<'_> {
         others.iter().for_each(|l| self.open_loop(l));
         let vectors = leaf.shape.vectors.max(1);
         self.over_rows(leaf, rows, &mut |writer, row_names| {
-            writer.over_lanes(&leaf.loops[lanes], vectors, &mut |writer, instances, count| {
+            let align = writer.aligned(std::slice::from_ref(leaf), &leaf.loops[lanes]);
+            writer.over_lanes(&leaf.loops[lanes], vectors, align, &mut |writer, instances, count| {
                 let rows = rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
                 writer.body_in_lanes(leaf, Instances { rows, ..instances }, row_names.len().max(1), count);
             });
@@ -107,17 +109,44 @@ impl Writer<'_> {
         self.close(others.len());
     }
 
-    /// The lanes: first in groups of vectors, then vector by vector, of which the last may not be full.
-    pub fn over_lanes(&mut self, l: &Loop, vectors: usize, inside: &mut dyn FnMut(&mut Self, Instances, usize)) {
+    /// The target whose stores are aligned, if it makes no difference that some elements are computed twice.
+    pub fn aligned<'l>(&self, leaves: &'l [Leaf], lanes: &Loop) -> Option<&'l Leaf> {
+        let exprs = &self.nest.frame.exprs;
+        let reads_itself = |leaf: &Leaf| exprs.accesses(leaf.body).any(|(read, _)| read == leaf.target);
+        let fits = leaves.iter().all(|leaf| leaf.reduction.is_none() && !reads_itself(leaf));
+        let is_kept = |leaf: &&Leaf| !matches!(self.nest.kinds[leaf.target.0 as usize], BufferKind::Local(_));
+        let leaf = leaves.iter().find(is_kept).or(leaves.first()).filter(|_| fits)?;
+        is_along(&leaf.subscripts, lanes.variable).then_some(leaf)
+    }
+
+    /// The lanes: first in groups of vectors, then vector by vector, of which the last may not be full. To have the
+    /// stores of a leaf aligned, the first group overlaps the second.
+    pub fn over_lanes(
+        &mut self,
+        l: &Loop,
+        vectors: usize,
+        aligned: Option<&Leaf>,
+        inside: &mut dyn FnMut(&mut Self, Instances, usize),
+    ) {
         let (low, high) = (self.names.low(&l.range), self.names.high(&l.range));
         let v = self.names.variables[l.variable].clone();
         let end = self.names.fresh("end");
         self.lines.line(format!("const int64_t {end} = {high};"));
         self.lines.line(format!("int64_t {v} = {low};"));
+        let skew = aligned.map(|leaf| {
+            let skew = self.names.fresh("skew");
+            let address = self.names.address(self.nest, leaf.target, &leaf.subscripts);
+            self.lines.line(format!("int64_t {skew} = gx_skew({address}, {end} - {v});"));
+            skew
+        });
         for (count, whole) in [(vectors, true), (1, false)] {
             let width = if count == 1 { "GX_W".to_string() } else { format!("{count}*GX_W") };
             let test = if whole { format!("{v} + {width} - 1 <= {end}") } else { format!("{v} <= {end}") };
-            self.lines.open(format!("for (; {test}; {v} += {width})"));
+            let next = match skew.as_ref().filter(|_| whole) {
+                Some(skew) => format!("{v} += {width} - {skew}, {skew} = 0"),
+                None => format!("{v} += {width}"),
+            };
+            self.lines.open(format!("for (; {test}; {next})"));
             let mut names = vec![v.clone()];
             for number in 1..count {
                 names.push(self.names.fresh("v"));
@@ -165,13 +194,14 @@ impl Writer<'_> {
     fn body_in_lanes(&mut self, leaf: &Leaf, instances: Instances, rows: usize, vectors: usize) {
         let points: Vec<(usize, usize)> = (0..rows).flat_map(|r| (0..vectors).map(move |v| (r, v))).collect();
         let partial = instances.partial.first().cloned();
+        let streamed = self.nest.streamed.contains(&leaf.target) && !leaf.accumulate;
         let Some(op) = leaf.reduction else {
             let guarded = self.open_guards(leaf);
             let mut values = self.values(instances.clone());
             let found: Vec<String> = points.iter().map(|p| values.wide(leaf.body, *p)).collect();
             for (point, value) in points.iter().zip(found) {
                 let (address, step) = self.target(leaf, &instances, *point);
-                self.lines.line(store(&address, &step, partial.as_deref(), &value));
+                self.lines.line(store(streamed, &address, &step, partial.as_deref(), &value));
             }
             self.close(guarded as usize);
             return;
@@ -200,7 +230,7 @@ impl Writer<'_> {
         self.close(guarded as usize + leaf.loops.len() - leaf.outputs);
         for (point, name) in points.iter().zip(&accumulators) {
             let (address, step) = self.target(leaf, &instances, *point);
-            self.lines.line(store(&address, &step, partial.as_deref(), name));
+            self.lines.line(store(streamed, &address, &step, partial.as_deref(), name));
         }
     }
 
@@ -275,7 +305,7 @@ impl Writer<'_> {
         row_names: &[String],
         accumulators: &[Vec<String>],
     ) {
-        self.over_lanes(&leaf.loops[lanes], accumulators[0].len(), &mut |writer, instances, count| {
+        self.over_lanes(&leaf.loops[lanes], accumulators[0].len(), None, &mut |writer, instances, count| {
             let partial = instances.partial.clone();
             let rows = leaf.shape.rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
             let mut values = writer.values(Instances { rows, ..instances });

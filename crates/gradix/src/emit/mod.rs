@@ -46,6 +46,12 @@ static inline int64_t gx_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 /* Rounds down; c is positive. */
 static inline int64_t gx_floor_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }
 
+/* By how much the elements from p on are off the boundaries of vectors, where there are so many that it matters. */
+static inline int64_t gx_skew(const gx_t *p, int64_t count)
+{
+    return count < 16*GX_W ? 0 : (int64_t)((uintptr_t)p / sizeof(gx_t) % GX_W);
+}
+
 /* The first n lanes. */
 static inline gx_i gx_below(int64_t n) { return (gx_i)(gx_iota() < gx_all((gx_t)n)); }
 
@@ -169,6 +175,9 @@ fn kernel(
     lines.line(format!("(void){first}; (void){last};"));
     lines.text.push_str(&body);
     lines.close();
+    if body.contains("gx_stream(") {
+        lines.line("gx_streamed();");
+    }
     lines.close();
     lines.text.replace("const gx_t *restrict const", "const gx_t *restrict")
 }

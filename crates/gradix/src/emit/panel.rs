@@ -532,7 +532,7 @@ impl Contraction<'_> {
         let found: Vec<String> = self.panels.by_row.iter().map(|id| values.wide(*id, (0, 0))).collect();
         for (number, value) in found.iter().enumerate() {
             let place = format!("{panel} + {} + {u}*{TERMS} + {at}", number * self.row_count * TERMS);
-            w.lines.line(store(&place, "1", partial.first().map(String::as_str), value));
+            w.lines.line(store(false, &place, "1", partial.first().map(String::as_str), value));
         }
     }
 

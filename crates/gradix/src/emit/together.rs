@@ -31,7 +31,8 @@ pub fn write(w: &mut Writer, leaves: &[Leaf]) {
     }
     outer[outputs..].iter().for_each(|l| w.open_loop(l));
     w.lines.open("");
-    w.over_lanes(lane, vectors, &mut |w, instances, count| statements(w, leaves, &running, instances, count));
+    let align = w.aligned(leaves, lane);
+    w.over_lanes(lane, vectors, align, &mut |w, instances, count| statements(w, leaves, &running, instances, count));
     w.close(1 + outer.len() - outputs);
     for Running { leaf, op, sums } in &running {
         let whole = sums[1..].iter().fold(sums[0].clone(), |all, sum| combine(*op, &all, sum, true, w.functions));
@@ -76,7 +77,8 @@ fn statements(w: &mut Writer, leaves: &[Leaf], running: &[Running], instances: I
                 values.select_instance(*point);
                 let address = values.names.address(nest, leaf.target, &leaf.subscripts);
                 let step = values.names.step(nest, leaf.target, &leaf.subscripts, variable);
-                lines.push(store(&address, &step, partial.as_deref(), value));
+                let streamed = nest.streamed.contains(&leaf.target);
+                lines.push(store(streamed, &address, &step, partial.as_deref(), value));
                 for id in same_element(&nest.frame.exprs, leaves, leaf) {
                     values.given.insert((id, *point), (value.clone(), true));
                 }

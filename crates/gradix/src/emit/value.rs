@@ -311,8 +311,9 @@ pub fn load(address: &str, step: &str, partial: Option<&str>) -> String {
 }
 
 /// A vector to memory.
-pub fn store(address: &str, step: &str, partial: Option<&str>, value: &str) -> String {
+pub fn store(streamed: bool, address: &str, step: &str, partial: Option<&str>, value: &str) -> String {
     match (step, partial) {
+        ("1", None) if streamed => format!("gx_stream({address}, {value});"),
         ("1", None) => format!("gx_store({address}, {value});"),
         ("1", Some(n)) => format!("gx_store_n({address}, {value}, {n});"),
         (_, None) => format!("gx_store_s({address}, {step}, {value});"),

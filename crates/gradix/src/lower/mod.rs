@@ -1,5 +1,6 @@
 //! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
 
+mod assume;
 mod blocks;
 mod classes;
 mod describe;
@@ -9,6 +10,7 @@ mod pieces;
 mod shape;
 mod unread;
 
+pub use assume::{Assumed, assume};
 pub use describe::explain_schedule;
 
 use crate::diagnostic::Diagnostic;
@@ -40,25 +42,6 @@ pub fn lower(program: &Program, estimate: &[Int]) -> Result<Nest, Diagnostic> {
 /// The same for elements of a type, which decides how many of them a vector has.
 pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest, Diagnostic> {
     Ok(prepare(program, estimate, real)?.nest)
-}
-
-/// The same, right only at sizes that are positive where these are: sums are then known to have terms, and more can be
-/// taken out of them.
-pub fn lower_for(program: &Program, sizes: &[Int], real: Real) -> Result<Nest, Diagnostic> {
-    let is_positive = |param: usize| sizes.get(param).is_some_and(|size| *size >= Int::ONE);
-    lower_as(&with_positive_sizes(program, &is_positive), sizes, real)
-}
-
-/// The program for sizes that are not zero where a test of their numbers says so.
-pub fn with_positive_sizes(program: &Program, is_positive: &dyn Fn(usize) -> bool) -> Program {
-    let mut program = program.clone();
-    for number in (0..program.params.len()).filter(|number| is_positive(*number)) {
-        if program.params[number].kind == ParamKind::Free {
-            let least = Affine::param(ParamId(number as u32)).shift(-1);
-            program.facts.push(Constraint::non_negative(least));
-        }
-    }
-    program
 }
 
 /// A program as it is scheduled: with fewer operations, a name for every definition, decisions, and the loops.
@@ -237,13 +220,29 @@ fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real,
         TensorKind::Defined | TensorKind::Nested => BufferKind::Temporary,
     });
     let kinds = kinds.collect();
-    let nest = Nest { frame, kinds, kernels: Vec::new(), plain };
+    let streamed = streamed(program, estimate, real);
+    let nest = Nest { frame, kinds, streamed, kernels: Vec::new(), plain };
     let context = program.size_context();
     let docs = crate::print::definitions(program);
     let slabs = Default::default();
     let mut lowering = Lowering { program, estimate, nest, context, slabs, panels: None, width: 1.0, lanes, docs };
     schedule.groups.iter().for_each(|group| lowering.group(group));
     lowering.nest
+}
+
+/// A result of so many bytes has left the caches before anyone reads it.
+const STREAMED: f64 = 16_777_216.0;
+
+/// The results that are large and that nothing reads.
+fn streamed(program: &Program, estimate: &[f64], real: Real) -> Vec<TensorId> {
+    let size = 64.0 / lanes(real) as f64;
+    let is_large = |tensor: &TensorId| program[*tensor].elements(estimate) * size >= STREAMED;
+    let is_read = |tensor: TensorId| {
+        let mut bodies = program.definitions.iter().map(|definition| definition.body);
+        bodies.any(|body| program.exprs.accesses(body).any(|(read, _)| read == tensor))
+    };
+    let outputs = program.outputs.iter().filter(|tensor| is_large(tensor) && !is_read(**tensor));
+    outputs.copied().collect()
 }
 
 /// What is known while kernels are made.

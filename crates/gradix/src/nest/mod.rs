@@ -46,6 +46,8 @@ pub struct Nest {
     pub frame: Program,
     /// What each buffer is for.
     pub kinds: Vec<BufferKind>,
+    /// Results so large that they are written past the caches; no kernel reads them.
+    pub streamed: Vec<TensorId>,
     /// Run in order.
     pub kernels: Vec<Kernel>,
     /// Whether there is so little to do that plain loops were made: the time to compile them counts for more.

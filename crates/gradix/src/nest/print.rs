@@ -16,7 +16,8 @@ pub fn print(nest: &Nest) -> String {
         };
         let tensor = &nest.frame.tensors[i];
         let extents: Vec<String> = tensor.extents.iter().map(|e| crate::print::affine(&nest.frame, &[], e)).collect();
-        let _ = writeln!(text, "{kind} {}[{}]", tensor.name, extents.join(", "));
+        let streamed = if nest.streamed.contains(&TensorId(i as u32)) { ", past the caches" } else { "" };
+        let _ = writeln!(text, "{kind} {}[{}]{streamed}", tensor.name, extents.join(", "));
     }
     nest.kernels.iter().for_each(|kernel| print_kernel(nest, kernel, &mut text));
     text
