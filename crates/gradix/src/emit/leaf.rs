@@ -68,6 +68,12 @@ impl Writer<'_> {
 
     fn scalar(&mut self, leaf: &Leaf) {
         leaf.loops[..leaf.outputs].iter().for_each(|l| self.open_loop(l));
+        self.element(leaf);
+        self.close(leaf.outputs);
+    }
+
+    /// One element of a leaf.
+    pub fn element(&mut self, leaf: &Leaf) {
         let target = self.names.element(self.nest, leaf.target, &leaf.subscripts);
         match leaf.reduction {
             None => {
@@ -89,7 +95,6 @@ impl Writer<'_> {
                 self.lines.line(format!("{target} = {accumulator};"));
             }
         }
-        self.close(leaf.outputs);
     }
 
     /// Lanes over an output: `others { rows { lanes { reduction } } }`.

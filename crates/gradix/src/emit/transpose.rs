@@ -3,8 +3,8 @@
 //! A copy is a call of one function; other values are computed for a square of places, along what is read.
 
 use super::leaf::Writer;
-use super::value::Instances;
-use crate::nest::{Leaf, Loop};
+use super::value::{Instances, combine, neutral};
+use crate::nest::{Leaf, Loop, Shape};
 use crate::program::{Affine, Atom, Expr, ExprId, Exprs};
 use crate::schedule::is_along;
 
@@ -18,12 +18,18 @@ pub struct Turn<'a> {
 pub fn recognise<'a>(writer: &Writer, leaf: &'a Leaf) -> Option<Turn<'a>> {
     let exprs = &writer.nest.frame.exprs;
     let is_copy = matches!(exprs[leaf.body], Expr::Access(..));
-    if leaf.reduction.is_some() || !leaf.guards.is_empty() || !is_copy && leaf.shape.lanes.is_none() {
+    if !leaf.guards.is_empty() || !is_copy && leaf.shape.lanes.is_none() {
         return None;
     }
-    let along_target = leaf.loops.iter().find(|l| is_along(&leaf.subscripts, l.variable))?;
+    let outputs = || leaf.loops[..leaf.outputs].iter();
+    let along_target = outputs().find(|l| is_along(&leaf.subscripts, l.variable))?;
     let across = |l: &&Loop| l.variable != along_target.variable && is_read_along(exprs, leaf.body, l.variable);
-    let along_source = leaf.loops.iter().find(across)?;
+    let along_source = outputs().find(across)?;
+    let Shape { lanes, rows, panels, .. } = &leaf.shape;
+    let in_lanes = || lanes.is_some_and(|position| leaf.loops[position].variable == along_source.variable);
+    if leaf.reduction.is_some() && (leaf.accumulate || rows.is_some() || panels.is_some() || !in_lanes()) {
+        return None;
+    }
     let pair = [along_target.variable, along_source.variable];
     let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
     let free = |affine: &Affine| pair.iter().all(|&v| !affine.uses_index(v));
@@ -45,12 +51,12 @@ fn is_read_along(exprs: &Exprs, body: ExprId, variable: usize) -> bool {
 pub fn write(w: &mut Writer, leaf: &Leaf, turn: &Turn) {
     let pair = [turn.along_source, turn.along_target];
     let is_apart = |l: &&Loop| pair.iter().all(|p| p.variable != l.variable);
-    let others: Vec<&Loop> = leaf.loops.iter().filter(is_apart).collect();
+    let others: Vec<&Loop> = leaf.loops[..leaf.outputs].iter().filter(is_apart).collect();
     others.iter().for_each(|l| w.open_loop(l));
     w.lines.open("");
     w.shared.add("gx_turn".into(), TURN.into());
     match w.nest.frame.exprs[leaf.body] {
-        Expr::Access(..) => copy(w, leaf, pair),
+        Expr::Access(..) if leaf.reduction.is_none() => copy(w, leaf, pair),
         _ => squares(w, leaf, pair),
     }
     w.close(others.len() + 1);
@@ -97,13 +103,23 @@ fn squares(w: &mut Writer, leaf: &Leaf, pair: [&Loop; 2]) {
         names[0], names[0], names[0]
     ));
     w.lines.line(format!("gx_v {square}[GX_W];"));
+    let each_row = format!("for (int {row} = 0; {row} < GX_W; {row}++)");
+    if let Some(op) = leaf.reduction {
+        w.lines.line("GX_UNROLL");
+        w.lines.line(format!("{each_row} {square}[{row}] = gx_all({});", neutral(op, w.single)));
+    }
+    let terms = &leaf.loops[leaf.outputs..];
+    terms.iter().for_each(|l| w.open_loop(l));
     w.lines.line("GX_UNROLL");
-    w.lines.open(format!("for (int {row} = 0; {row} < GX_W; {row}++)"));
+    w.lines.open(&each_row);
     w.lines.line(format!("const int64_t {} = {corner} + {row};", names[1]));
     let lanes = Some((pair[0].variable, vec![names[0].clone()]));
-    let value = w.values(Instances { lanes, ..Instances::default() }).wide(leaf.body, (0, 0));
+    let mut value = w.values(Instances { lanes, ..Instances::default() }).wide(leaf.body, (0, 0));
+    if let Some(op) = leaf.reduction {
+        value = combine(op, &format!("{square}[{row}]"), &value, true, w.functions);
+    }
     w.lines.line(format!("{square}[{row}] = {value};"));
-    w.lines.close();
+    w.close(1 + terms.len());
     w.lines.line(format!("gx_turn({square});"));
     let saved = w.names.variables.clone();
     w.names.variables[pair[1].variable] = corner.clone();
@@ -118,9 +134,7 @@ fn squares(w: &mut Writer, leaf: &Leaf, pair: [&Loop; 2]) {
     w.lines.open(format!("for (int64_t {} = {target_begin}; {} <= {target_end}; {}++)", names[1], names[1], names[1]));
     let from = format!("{} < {target_whole} ? {source_whole} : {source_begin}", names[1]);
     w.lines.open(format!("for (int64_t {} = {from}; {} <= {source_end}; {}++)", names[0], names[0], names[0]));
-    let value = w.values(Instances::default()).value(leaf.body, (0, 0));
-    let target = w.names.element(w.nest, leaf.target, &leaf.subscripts);
-    w.lines.line(format!("{target} = {value};"));
+    w.element(leaf);
     w.close(2);
 }
 

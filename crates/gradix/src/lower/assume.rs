@@ -74,16 +74,12 @@ impl Rules for Values {
     }
 }
 
-/// Replaces params by their values, wherever they stand.
+/// Replaces params by their values, wherever they stand; as given sizes they stay where they are.
 fn insert(program: &mut Program, values: Vec<Option<Int>>) {
     let mut values = Values(values);
-    for (param, value) in program.params.iter_mut().zip(&values.0) {
-        match (&mut param.kind, value) {
-            (kind, Some(value)) => *kind = ParamKind::Fixed(value.clone()),
-            (ParamKind::Smallest(parts) | ParamKind::Largest(parts), None) => {
-                parts.iter_mut().for_each(|part| *part = values.within(part));
-            }
-            (ParamKind::Free | ParamKind::Fixed(_), None) => {}
+    for param in &mut program.params {
+        if let ParamKind::Smallest(parts) | ParamKind::Largest(parts) = &mut param.kind {
+            parts.iter_mut().for_each(|part| *part = values.within(part));
         }
     }
     program.facts.iter_mut().for_each(|fact| *fact = values.of(fact));
