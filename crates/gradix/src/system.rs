@@ -6,27 +6,28 @@ use crate::diagnostic::Diagnostic;
 use crate::program::hash::QuickMap;
 use crate::program::{Affine, Atom, Constraint, Range, Relation, distinct};
 use gradix_int::{Int, Polyhedron, Row, Sample};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The most rows that elimination may produce.
 pub const MAX_ROWS: usize = 2_000;
 
 /// Constraints as rows over numbered atoms.
-#[derive(Clone, Default)]
-struct System {
+#[derive(Default)]
+struct System<'a> {
     columns: QuickMap<Atom, usize>,
     atoms: Vec<Atom>,
-    rows: Vec<Constraint>,
+    rows: Vec<Cow<'a, Constraint>>,
 }
 
-impl System {
-    fn new<'a>(constraints: impl IntoIterator<Item = &'a Constraint>) -> Self {
+impl<'a> System<'a> {
+    fn new(constraints: impl IntoIterator<Item = &'a Constraint>) -> Self {
         let mut system = System::default();
-        constraints.into_iter().for_each(|c| system.add(c.clone()));
+        constraints.into_iter().for_each(|c| system.add(Cow::Borrowed(c)));
         system
     }
 
-    fn add(&mut self, constraint: Constraint) {
+    fn add(&mut self, constraint: Cow<'a, Constraint>) {
         constraint.affine.terms().iter().for_each(|(atom, _)| self.column(atom));
         self.rows.push(constraint);
     }
@@ -42,7 +43,7 @@ impl System {
             let above = Affine::constant(c - Int::ONE) - remainder.clone();
             for affine in [remainder, above] {
                 // Built directly: the canonical form would solve for the floor that is being defined.
-                self.add(Constraint { affine, relation: Relation::NonNegative });
+                self.add(Cow::Owned(Constraint { affine, relation: Relation::NonNegative }));
             }
         }
     }
@@ -58,7 +59,7 @@ impl System {
     /// The set, without the rows that equal `skipped`.
     fn polyhedron(&self, skipped: Option<&Constraint>) -> Polyhedron {
         let mut polyhedron = Polyhedron::new(self.atoms.len());
-        for constraint in self.rows.iter().filter(|c| Some(*c) != skipped) {
+        for constraint in self.rows.iter().filter(|c| Some(&***c) != skipped) {
             match constraint.relation {
                 Relation::NonNegative => polyhedron.add_inequality(self.row(&constraint.affine)),
                 Relation::Zero => polyhedron.add_equality(self.row(&constraint.affine)),
@@ -79,7 +80,7 @@ impl System {
                 let known = |(atom, factor): &(Atom, Int)| *factor > Int::ZERO && self.is_known(atom, skipped);
                 *inner.offset() >= Int::ZERO && inner.terms().iter().all(known)
             }
-            Atom::Index(_) | Atom::Param(_) => self.rows.iter().filter(|row| Some(*row) != skipped).any(|row| {
+            Atom::Index(_) | Atom::Param(_) => self.rows.iter().filter(|row| Some(&***row) != skipped).any(|row| {
                 let lower = |factor: &Int| *factor > Int::ZERO && *row.affine.offset() <= Int::ZERO;
                 matches!(row.affine.terms(), [(own, factor)] if own == atom && lower(factor))
             }),
@@ -109,12 +110,43 @@ pub fn implies(context: &[Constraint], constraint: &Constraint) -> bool {
     if let Some(decided) = constraint.decided() {
         return decided || is_empty(context);
     }
-    if context.contains(constraint) {
+    if is_evident(context, constraint) {
         return true;
     }
     let mut system = System::new(context);
     constraint.affine.terms().iter().for_each(|(atom, _)| system.column(atom));
     implied_by(&system.polyhedron(None), &system.row(&constraint.affine), constraint.relation)
+}
+
+/// Whether one row of the context says so, or for an inequality the bounds of its atoms alone. Most questions end here.
+fn is_evident(context: &[Constraint], constraint: &Constraint) -> bool {
+    let states = |row: &Constraint| {
+        row.relation == constraint.relation
+            && row.affine.terms() == constraint.affine.terms()
+            && (row.affine.offset() == constraint.affine.offset()
+                || row.relation == Relation::NonNegative && row.affine.offset() < constraint.affine.offset())
+    };
+    context.iter().any(states)
+        || constraint.relation == Relation::NonNegative
+            && least(context, &constraint.affine).is_some_and(|least| least >= Int::ZERO)
+}
+
+/// A value that the expression does not go below, by rows with one atom each; nothing if an atom has no such bound.
+fn least(context: &[Constraint], affine: &Affine) -> Option<Int> {
+    let mut sum = affine.offset().clone();
+    for (atom, factor) in affine.terms() {
+        // From ±atom + c >= 0 follows factor * atom >= -|factor| * c, if the signs agree.
+        let slack = |row: &Constraint| match (row.relation, row.affine.terms()) {
+            (Relation::NonNegative, [(own, sign)])
+                if own == atom && sign.sign() == factor.sign() && (sign.is_one() || *sign == Int::NEG_ONE) =>
+            {
+                Some(factor * sign * row.affine.offset())
+            }
+            _ => None,
+        };
+        sum -= context.iter().filter_map(slack).min()?;
+    }
+    Some(sum)
 }
 
 fn implied_by(polyhedron: &Polyhedron, row: &Row, relation: Relation) -> bool {

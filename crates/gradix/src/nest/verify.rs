@@ -2,7 +2,7 @@
 
 use super::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Nest, Step, Work};
 use crate::guard;
-use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Relation, TensorId};
+use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, TensorId};
 use crate::system::{self, Found};
 use gradix_int::Int;
 
@@ -56,15 +56,6 @@ fn work_domain(work: &Work) -> Vec<Constraint> {
         Constraint::non_negative(item),
     ];
     bounds.into_iter().chain(below).collect()
-}
-
-/// Whether one of the rows alone says that an expression is not negative: most subscripts are indices in their ranges.
-fn is_stated(rows: &[Constraint], affine: &Affine) -> bool {
-    let at_least = |row: &Constraint| {
-        let more = affine.clone() - row.affine.clone();
-        more.as_constant().is_some_and(|more| *more >= Int::ZERO)
-    };
-    rows.iter().filter(|row| row.relation == Relation::NonNegative).any(at_least)
 }
 
 struct Visit<'a> {
@@ -162,11 +153,8 @@ impl Visit<'_> {
             self.bound(subscript, bound)?;
             let room = (extent.clone() - subscript.clone()).shift(-1);
             for inside in [subscript.clone(), room] {
-                if is_stated(domain, &inside) {
-                    continue;
-                }
-                let outside = [domain, &[Constraint::at_most(inside, Affine::constant(-1))]].concat();
-                if !system::is_empty(&outside) {
+                if !system::implies(domain, &Constraint::non_negative(inside.clone())) {
+                    let outside = [domain, &[Constraint::at_most(inside, Affine::constant(-1))]].concat();
                     self.checks.push(Check { kernel: self.number, buffer, outside });
                 }
             }
