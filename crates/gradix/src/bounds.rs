@@ -1,9 +1,9 @@
 //! No program reads outside a tensor: subscripts that can, with the index values that do it.
 
 use crate::diagnostic::Diagnostic;
-use crate::guard::{self, Guard};
+use crate::guard::{self, Guard, Guarded};
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, Program, TensorId, TensorKind};
-use crate::system::{self, Found};
+use crate::system::{self, Facts, Found};
 use gradix_int::Int;
 
 /// The effort spent to find index values for a message or to rule them out.
@@ -104,7 +104,7 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
     let mut open = Vec::new();
     let mut exprs = program.exprs.clone();
     for definition in &program.definitions {
-        let mut domain: Option<Guard> = None;
+        let mut domain: Option<(Guard, Guarded)> = None;
         for (access, guards) in guard::guarded_accesses(&mut exprs, definition.body) {
             let Expr::Access(tensor, subscripts) = &program.exprs[access] else { continue };
             if program[*tensor].kind == TensorKind::Nested {
@@ -114,11 +114,14 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
                 if runs_over_extent(program, definition, *tensor, dimension, subscript) {
                     continue;
                 }
-                let reached = domain.get_or_insert_with(|| definition.domain());
+                let (reached, known) = domain.get_or_insert_with(|| {
+                    let reached = definition.domain();
+                    let known = Guarded::new([context, &reached].concat());
+                    (reached, known)
+                });
                 let needed = inside(subscript, &program[*tensor].extents[dimension]);
                 for guard in &guards {
-                    let known = [context, reached, guard].concat();
-                    if needed.iter().all(|row| system::implies(&known, row)) {
+                    if needed.iter().all(|row| known.under(guard).implies(row)) {
                         continue;
                     }
                     let (domain, reached) = ([reached.as_slice(), guard].concat(), reached.clone());
@@ -152,8 +155,8 @@ pub fn stays_inside(program: &mut Program, root: ExprId, domain: &[Constraint]) 
             }
         };
         let holds = |guard: &Guard| {
-            let known = [domain, guard].concat();
-            needed.iter().all(|row| system::implies(&known, row))
+            let known = Facts::new([domain, guard].concat());
+            needed.iter().all(|row| known.implies(row))
         };
         guards.iter().all(holds)
     })
