@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
-use gradix::nest::{BufferKind, Check, Nest, verify};
+use gradix::nest::{BufferKind, Nest, Verified};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 use gradix::resolve::Places;
 use gradix::sizes::{self, Known};
@@ -26,12 +26,11 @@ use crate::{memory, threads};
 
 /// A nest that can be run, with the memory that it works in.
 pub struct Machine {
-    nest: Nest,
+    nest: Verified,
     /// The sizes that runs are given.
     params: Vec<Param>,
     dtype: Dtype,
     code: Code,
-    checks: Vec<Check>,
     roles: Vec<Role>,
     lifetimes: Vec<Option<Lifetime>>,
     plan: Option<Plan>,
@@ -97,25 +96,24 @@ impl Machine {
     /// Compiles a nest that was made from `program`. An error says why that is not possible.
     pub fn native(
         program: &Program,
-        nest: Nest,
+        nest: Verified,
         dtype: Dtype,
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
         let mut machine = Self::vm(program, nest, dtype)?;
         let text = gradix::emit::c(&machine.nest, dtype.real());
-        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), machine.nest.plain, settings)?;
+        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), machine.is_plain(), settings)?;
         machine.code = Code::Native(kernels);
         Ok((machine, notes))
     }
 
     /// Leaves the kernels of a nest that was made from `program` to the virtual machine.
-    pub fn vm(program: &Program, nest: Nest, dtype: Dtype) -> Result<Machine, Note> {
+    pub fn vm(program: &Program, nest: Verified, dtype: Dtype) -> Result<Machine, Note> {
         let wrong = |what: String| Note::new(format!("the program can't be compiled: {what}"));
-        let checks = verify(&nest).map_err(wrong)?;
         let roles = roles(program, &nest).map_err(wrong)?;
         let (lifetimes, params) = (layout::lifetimes(&nest), program.params.clone());
         let (code, plan, temporaries, locals) = (Code::Vm, None, None, Vec::new());
-        Ok(Machine { nest, params, dtype, code, checks, roles, lifetimes, plan, temporaries, locals })
+        Ok(Machine { nest, params, dtype, code, roles, lifetimes, plan, temporaries, locals })
     }
 
     /// Whether the kernels are compiled.
@@ -213,7 +211,7 @@ impl Machine {
         let number = |size: &Int| i64::try_from(size).ok().filter(|size| (-MAX_SIZE..=MAX_SIZE).contains(size));
         let numbers: Option<Vec<i64>> = frame_sizes.iter().map(number).collect();
         let numbers = numbers.ok_or_else(too_large)?;
-        if let Some(check) = self.checks.iter().find(|check| !gradix::nest::verify::holds(check, &frame_sizes)) {
+        if let Some(check) = self.nest.checks().iter().find(|check| !gradix::nest::verify::holds(check, &frame_sizes)) {
             let name = &self.nest.frame[check.buffer].name;
             return Err(Note::new(format!("it could not be shown that fast code stays inside '{name}'")));
         }

@@ -1,9 +1,9 @@
 //! No program reads outside a tensor: subscripts that can, with the index values that do it.
 
 use crate::diagnostic::Diagnostic;
-use crate::guard::{self, Guard};
+use crate::guard::{self, Guard, Guarded};
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, Program, TensorId, TensorKind};
-use crate::system::{self, Found};
+use crate::system::{self, Facts, Found};
 use gradix_int::Int;
 
 /// The effort spent to find index values for a message or to rule them out.
@@ -41,21 +41,33 @@ pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
     found
 }
 
-/// Subscripts that leave their tensors for these sizes, one for each param.
-pub fn at_sizes(program: &Program, sizes: &[Int]) -> Vec<Violation> {
-    let context = program.size_context();
-    let mut found = Vec::new();
-    for (definition, place) in open_places(program, &context) {
-        for side in place.outside(program) {
-            let rows: Vec<Constraint> = place.domain.iter().chain([&side]).map(|c| at(c, sizes)).collect();
-            if let Some(mut violation) = witness(definition, &place, &rows) {
-                violation.sizes = sizes.iter().enumerate().map(|(i, v)| (ParamId(i as u32), v.clone())).collect();
-                found.push(violation);
-                break;
+/// The subscripts of a program that leave their tensors for some sizes, as far as can be told without knowing them.
+pub struct Open<'a> {
+    program: &'a Program,
+    places: Vec<(&'a Definition, Place)>,
+}
+
+impl Open<'_> {
+    /// Those of a program.
+    pub fn of(program: &Program) -> Open<'_> {
+        Open { program, places: open_places(program, &program.size_context()) }
+    }
+
+    /// Subscripts that leave their tensors for these sizes, one for each param.
+    pub fn at_sizes(&self, sizes: &[Int]) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for (definition, place) in &self.places {
+            for side in place.outside(self.program) {
+                let rows: Vec<Constraint> = place.domain.iter().chain([&side]).map(|c| at(c, sizes)).collect();
+                if let Some(mut violation) = witness(definition, place, &rows) {
+                    violation.sizes = sizes.iter().enumerate().map(|(i, v)| (ParamId(i as u32), v.clone())).collect();
+                    found.push(violation);
+                    break;
+                }
             }
         }
+        found
     }
-    found
 }
 
 /// The constraint with numbers for the params.
@@ -92,7 +104,7 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
     let mut open = Vec::new();
     let mut exprs = program.exprs.clone();
     for definition in &program.definitions {
-        let mut domain: Option<Guard> = None;
+        let mut domain: Option<(Guard, Guarded)> = None;
         for (access, guards) in guard::guarded_accesses(&mut exprs, definition.body) {
             let Expr::Access(tensor, subscripts) = &program.exprs[access] else { continue };
             if program[*tensor].kind == TensorKind::Nested {
@@ -102,22 +114,29 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
                 if runs_over_extent(program, definition, *tensor, dimension, subscript) {
                     continue;
                 }
-                let domain = domain.get_or_insert_with(|| definition.domain());
+                let (reached, known) = domain.get_or_insert_with(|| {
+                    let reached = definition.domain();
+                    let known = Guarded::new([context, &reached].concat());
+                    (reached, known)
+                });
+                let needed = inside(subscript, &program[*tensor].extents[dimension]);
                 for guard in &guards {
-                    let reached = domain.clone();
-                    let domain = [domain.as_slice(), guard].concat();
-                    let (tensor, subscript) = (*tensor, subscript.clone());
-                    let place = Place { access, dimension, tensor, subscript, domain, reached };
-                    let all = [context, &place.domain].concat();
-                    let leaves = |side: Constraint| !system::is_empty(&[all.as_slice(), &[side]].concat());
-                    if place.outside(program).into_iter().any(leaves) {
-                        open.push((definition, place));
+                    if needed.iter().all(|row| known.under(guard).implies(row)) {
+                        continue;
                     }
+                    let (domain, reached) = ([reached.as_slice(), guard].concat(), reached.clone());
+                    let (tensor, subscript) = (*tensor, subscript.clone());
+                    open.push((definition, Place { access, dimension, tensor, subscript, domain, reached }));
                 }
             }
         }
     }
     open
+}
+
+/// What a subscript has to satisfy.
+fn inside(subscript: &Affine, extent: &Affine) -> [Constraint; 2] {
+    [Constraint::non_negative(subscript.clone()), Constraint::at_most(subscript.clone(), extent.shift(-1))]
 }
 
 /// Whether every access in an expression stays inside its tensor wherever the domain holds.
@@ -132,16 +151,12 @@ pub fn stays_inside(program: &mut Program, root: ExprId, domain: &[Constraint]) 
             }
             TensorKind::Input | TensorKind::Defined => {
                 let pairs = subscripts.iter().zip(&program[*tensor].extents);
-                let rows = pairs.flat_map(|(s, extent)| {
-                    let above = Constraint::at_most(s.clone(), extent.shift(-1));
-                    [Constraint::non_negative(s.clone()), above]
-                });
-                rows.collect()
+                pairs.flat_map(|(subscript, extent)| inside(subscript, extent)).collect()
             }
         };
         let holds = |guard: &Guard| {
-            let known = [domain, guard].concat();
-            needed.iter().all(|row| system::implies(&known, row))
+            let known = Facts::new([domain, guard].concat());
+            needed.iter().all(|row| known.implies(row))
         };
         guards.iter().all(holds)
     })

@@ -4,6 +4,7 @@
 //! indices as constraints, in disjoint cases.
 
 use crate::program::{Affine, Cond, CondId, Constraint, Expr, ExprId, Exprs};
+use crate::system::Facts;
 use std::collections::BTreeMap;
 
 /// Index constraints that hold together.
@@ -160,6 +161,28 @@ pub fn guarded_accesses(exprs: &mut Exprs, root: ExprId) -> Vec<(ExprId, Vec<Gua
     }
     found.reverse();
     found
+}
+
+/// What is known where guards hold, kept for each of them.
+pub struct Guarded {
+    known: Vec<Constraint>,
+    cases: Vec<(Guard, Facts<'static>)>,
+}
+
+impl Guarded {
+    /// With what is known whatever the guards say.
+    pub fn new(known: Vec<Constraint>) -> Self {
+        Guarded { known, cases: Vec::new() }
+    }
+
+    /// What is known where a guard holds.
+    pub fn under(&mut self, guard: &[Constraint]) -> &Facts<'static> {
+        let place = self.cases.iter().position(|(case, _)| case == guard).unwrap_or_else(|| {
+            self.cases.push((guard.to_vec(), Facts::new([&self.known, guard].concat())));
+            self.cases.len() - 1
+        });
+        &self.cases[place].1
+    }
 }
 
 fn extend(pending: &mut BTreeMap<ExprId, Vec<Guard>>, id: ExprId, guards: &[Guard], more: &[Constraint]) {

@@ -32,7 +32,7 @@ pub use derive::derive;
 pub use diagnostic::{Diagnostic, Result};
 pub use economise::economise;
 pub use gradix_int::Int;
-pub use lower::{Assumed, assume, explain_schedule, is_little, lower, lower_as};
+pub use lower::{Assumed, assume, explain_schedule, is_little, lower, lower_as, lower_verified};
 pub use program::Program;
 pub use resolve::{Resolved, resolve};
 pub use restrict::restrict;

@@ -17,16 +17,15 @@ use crate::program::{
 };
 use crate::system;
 
-/// Narrows every reduction, and says whether one changed.
-pub fn narrow(program: &mut Program) -> bool {
-    let context = program.size_context();
+/// Narrows the reductions that are `open`, and says whether one changed.
+pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Definition) -> bool) -> bool {
     let mut changed = false;
     for place in 0..program.definitions.len() {
-        let mut definition = program.definitions[place].clone();
-        if definition.reduction.is_none() {
+        if program.definitions[place].reduction.is_none() || !open(&program.definitions[place]) {
             continue;
         }
-        let outer = [context.as_slice(), &definition.output_domain()].concat();
+        let mut definition = program.definitions[place].clone();
+        let outer = [context, &definition.output_domain()].concat();
         let rules = [no_point, choice_to_bounds, conditions_to_bounds, without_slack, one_point];
         let applied = rules.iter().filter(|rule| rule(&mut program.exprs, &mut definition, &outer)).count();
         if applied > 0 {

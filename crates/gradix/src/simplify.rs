@@ -7,10 +7,10 @@ use crate::diagnostic::Diagnostic;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, ExprId, Exprs, Program, Range, ReduceOp, TensorId,
-    TensorKind, UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp,
+    TensorId, TensorKind, UnaryOp,
 };
-use crate::system;
+use crate::system::{self, Facts};
 use crate::{factor, guard, narrow, nested, settle, tidy};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -38,10 +38,10 @@ pub fn run(
     prune: bool,
 ) -> Result<(), Diagnostic> {
     let mut known = Decisions::default();
+    let mut simple = Simple::default();
     for _ in 0..MAX_ROUNDS {
         settle::drop_unread(program);
-        let mut changed = narrow::narrow(program);
-        changed |= simplify_bodies(program, &mut known);
+        let mut changed = simplify_each(program, &mut known, &mut simple);
         changed |= share_equal(program, &generated);
         changed |= settle::settle(program, &generated, taken)?;
         changed |= factor_sums(program)?;
@@ -56,22 +56,48 @@ pub fn run(
 /// More rounds than any program is known to need.
 const MAX_ROUNDS: usize = 10;
 
+/// Definitions that are as simple as they get on their own, and the sizes for which this was found.
+#[derive(Default)]
+struct Simple {
+    definitions: HashMap<TensorId, Definition>,
+    context: Vec<Constraint>,
+}
+
+/// Simplifies the definitions one by one, but for those that are known to be simple. Says whether one changed.
+fn simplify_each(program: &mut Program, decisions: &mut Decisions, simple: &mut Simple) -> bool {
+    let context = program.size_context();
+    if simple.context != context {
+        *simple = Simple { definitions: HashMap::new(), context: context.clone() };
+    }
+    let open = |definition: &Definition| simple.definitions.get(&definition.tensor) != Some(definition);
+    let before = program.definitions.clone();
+    let mut changed = narrow::narrow(program, &context, &open);
+    changed |= simplify_bodies(program, &context, &open, decisions);
+    let same = before.into_iter().zip(&program.definitions).filter(|(old, new)| old == *new);
+    simple.definitions = same.map(|(old, _)| (old.tensor, old)).collect();
+    changed
+}
+
 /// What is known about constraints, by the domain they are asked about.
 type Decisions = HashMap<Vec<Constraint>, HashMap<Constraint, Option<bool>>>;
 
-/// Simplifies every body: local rules, and conditions that the domain decides. Says whether one changed.
-fn simplify_bodies(program: &mut Program, decisions: &mut Decisions) -> bool {
-    let context = program.size_context();
+/// Simplifies bodies: local rules, and conditions that the domain decides. Says whether one changed.
+fn simplify_bodies(
+    program: &mut Program,
+    context: &[Constraint],
+    open: &dyn Fn(&Definition) -> bool,
+    decisions: &mut Decisions,
+) -> bool {
     let mut changed = false;
-    for definition in &mut program.definitions {
+    for definition in program.definitions.iter_mut().filter(|definition| open(definition)) {
         let mut domain: Vec<Constraint> = definition.domain();
         domain.extend(context.iter().cloned());
         let known = decisions.remove(&domain).unwrap_or_default();
-        let mut rules = Simplify { domain, known };
+        let mut rules = Simplify { domain: Facts::new(domain), known };
         let body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
         changed |= body != definition.body;
         definition.body = body;
-        decisions.insert(rules.domain, rules.known);
+        decisions.insert(rules.domain.known().to_vec(), rules.known);
     }
     changed
 }
@@ -158,11 +184,11 @@ impl Rules for Replace<'_> {
 
 /// An expression where the domain holds: what that decides is decided.
 pub fn assuming(exprs: &mut Exprs, root: ExprId, domain: Vec<Constraint>) -> ExprId {
-    Rewriter::default().rewrite(exprs, root, &mut Simplify { domain, known: HashMap::new() })
+    Rewriter::default().rewrite(exprs, root, &mut Simplify { domain: Facts::new(domain), known: HashMap::new() })
 }
 
 struct Simplify {
-    domain: Vec<Constraint>,
+    domain: Facts<'static>,
     known: HashMap<Constraint, Option<bool>>,
 }
 
@@ -171,11 +197,11 @@ impl Simplify {
         if let Some(known) = self.known.get(constraint) {
             return *known;
         }
-        let never = || {
-            constraint.negated().iter().all(|c| system::implies(&self.domain, c)) && constraint.negated().len() == 1
-                || system::is_empty(&[self.domain.as_slice(), std::slice::from_ref(constraint)].concat())
+        let never = || match constraint.negated().as_slice() {
+            [opposite] => self.domain.implies(opposite),
+            _ => system::is_empty(&[self.domain.known(), std::slice::from_ref(constraint)].concat()),
         };
-        let outcome = if system::implies(&self.domain, constraint) {
+        let outcome = if self.domain.implies(constraint) {
             Some(true)
         } else if never() {
             Some(false)

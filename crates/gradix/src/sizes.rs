@@ -1,6 +1,6 @@
 //! Values for the sizes of a program: from arrays and names, or chosen for a trial run.
 
-use crate::bounds;
+use crate::bounds::Open;
 use crate::diagnostic::{Diagnostic, Result};
 use crate::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Relation, TensorId};
 use crate::resolve::Places;
@@ -26,8 +26,12 @@ pub fn bind(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int
         return Err(vec![Diagnostic::error("unknown-size", message).hint(hint)]);
     }
     let values: Vec<Int> = values.into_iter().flatten().collect();
-    check(program, &values, known, places)?;
-    Ok(values)
+    check_values(program, &values, known, places)?;
+    let violations = Open::of(program).at_sizes(&values);
+    match violations.is_empty() {
+        true => Ok(values),
+        false => Err(violations.iter().map(|v| crate::resolve::describe(program, v, places)).collect()),
+    }
 }
 
 /// Sizes for a trial run: those that are not known are chosen small and (as long as they are few) distinct, such
@@ -45,10 +49,10 @@ pub fn choose(program: &Program, known: &Known, places: &Places) -> Result<Vec<I
     });
     let context: Vec<Constraint> = context.into_iter().chain(shaped).collect();
     let full = [context.as_slice(), &filled].concat();
-    let mut trials = MAX_TRIALS;
+    let (open, mut trials) = (Open::of(program), MAX_TRIALS);
     for rows in [full, context] {
-        if let Some(found) = search(program, &rows, values.clone(), &mut trials) {
-            check(program, &found, known, places)?;
+        if let Some(found) = search(program, &open, &rows, values.clone(), &mut trials) {
+            check_values(program, &found, known, places)?;
             return Ok(found);
         }
     }
@@ -63,7 +67,13 @@ const MAX_TRIALS: usize = 400;
 /// How many sizes [`choose`] keeps apart before it repeats small values.
 const MAX_DISTINCT: usize = 4;
 
-fn search(program: &Program, rows: &[Constraint], values: Vec<Option<Int>>, trials: &mut usize) -> Option<Vec<Int>> {
+fn search(
+    program: &Program,
+    open: &Open,
+    rows: &[Constraint],
+    values: Vec<Option<Int>>,
+    trials: &mut usize,
+) -> Option<Vec<Int>> {
     let rows: Vec<Constraint> = rows.iter().map(|row| partly(row, &values)).collect();
     if system::is_empty(&rows) {
         return None;
@@ -72,13 +82,13 @@ fn search(program: &Program, rows: &[Constraint], values: Vec<Option<Int>>, tria
     let Some(next) = next else {
         *trials = trials.checked_sub(1)?;
         let values = complete(program, &values)?;
-        return bounds::at_sizes(program, &values).is_empty().then_some(values);
+        return open.at_sizes(&values).is_empty().then_some(values);
     };
     let least = system::minimum(&rows, &Atom::Param(ParamId(next as u32))).unwrap_or(Int::ZERO);
     candidates(&least, &values).into_iter().find_map(|candidate| {
         let mut values = values.clone();
         values[next] = Some(candidate);
-        if *trials == 0 { None } else { search(program, &rows, values, trials) }
+        if *trials == 0 { None } else { search(program, open, &rows, values, trials) }
     })
 }
 
@@ -154,7 +164,7 @@ fn dimensions(count: usize) -> String {
     format!("{count} dimension{}", if count == 1 { "" } else { "s" })
 }
 
-/// Lengths that an extent such as `2*N + 1` has for no sizes. Where all its sizes are known [`check`] has more to say,
+/// Lengths that an extent such as `2*N + 1` has for no sizes. Where all its sizes are known [`check_values`] has more to say,
 /// and a plain `N` is held to its own bounds.
 fn impossible_lengths(program: &Program, known: &Known, values: &[Option<Int>]) -> Vec<Diagnostic> {
     let context: Vec<Constraint> = program.size_context().iter().map(|row| partly(row, values)).collect();
@@ -228,8 +238,8 @@ fn complete(program: &Program, values: &[Option<Int>]) -> Option<Vec<Int>> {
     values.into_iter().collect()
 }
 
-/// Checks shapes, declared bounds, requirements and subscripts.
-fn check(program: &Program, values: &[Int], known: &Known, places: &Places) -> Result<()> {
+/// Checks shapes, declared bounds and requirements.
+fn check_values(program: &Program, values: &[Int], known: &Known, places: &Places) -> Result<()> {
     let number = |atom: &Atom| at_atom(atom, &values.iter().cloned().map(Some).collect::<Vec<_>>());
     let mut found = Vec::new();
     for (id, shape) in &known.shapes {
@@ -254,10 +264,6 @@ fn check(program: &Program, values: &[Int], known: &Known, places: &Places) -> R
             Diagnostic::error("size-bound", format!("these sizes do not satisfy {text}"))
         };
         found.push(asked.unwrap_or_else(plain).hint(sizes_hint(program, values)));
-    }
-    if found.is_empty() {
-        let violations = bounds::at_sizes(program, values);
-        found.extend(violations.iter().map(|v| crate::resolve::describe(program, v, places)));
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
 }

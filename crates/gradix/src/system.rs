@@ -6,27 +6,29 @@ use crate::diagnostic::Diagnostic;
 use crate::program::hash::QuickMap;
 use crate::program::{Affine, Atom, Constraint, Range, Relation, distinct};
 use gradix_int::{Int, Polyhedron, Row, Sample};
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 /// The most rows that elimination may produce.
 pub const MAX_ROWS: usize = 2_000;
 
 /// Constraints as rows over numbered atoms.
-#[derive(Clone, Default)]
-struct System {
+#[derive(Default)]
+struct System<'a> {
     columns: QuickMap<Atom, usize>,
     atoms: Vec<Atom>,
-    rows: Vec<Constraint>,
+    rows: Vec<Cow<'a, Constraint>>,
 }
 
-impl System {
-    fn new<'a>(constraints: impl IntoIterator<Item = &'a Constraint>) -> Self {
+impl<'a> System<'a> {
+    fn new(constraints: impl IntoIterator<Item = &'a Constraint>) -> Self {
         let mut system = System::default();
-        constraints.into_iter().for_each(|c| system.add(c.clone()));
+        constraints.into_iter().for_each(|c| system.add(Cow::Borrowed(c)));
         system
     }
 
-    fn add(&mut self, constraint: Constraint) {
+    fn add(&mut self, constraint: Cow<'a, Constraint>) {
         constraint.affine.terms().iter().for_each(|(atom, _)| self.column(atom));
         self.rows.push(constraint);
     }
@@ -42,23 +44,19 @@ impl System {
             let above = Affine::constant(c - Int::ONE) - remainder.clone();
             for affine in [remainder, above] {
                 // Built directly: the canonical form would solve for the floor that is being defined.
-                self.add(Constraint { affine, relation: Relation::NonNegative });
+                self.add(Cow::Owned(Constraint { affine, relation: Relation::NonNegative }));
             }
         }
     }
 
     fn row(&self, affine: &Affine) -> Row {
-        let mut coefficients = vec![Int::ZERO; self.atoms.len()];
-        for (atom, coefficient) in affine.terms() {
-            coefficients[self.columns[atom]] = coefficient.clone();
-        }
-        Row { coefficients, constant: affine.offset().clone() }
+        row(&self.columns, affine)
     }
 
-    /// The set, without the rows that equal `skipped`.
-    fn polyhedron(&self, skipped: Option<&Constraint>) -> Polyhedron {
+    /// The set, without the rows that equal one of `skipped`.
+    fn polyhedron(&self, skipped: &[&Constraint]) -> Polyhedron {
         let mut polyhedron = Polyhedron::new(self.atoms.len());
-        for constraint in self.rows.iter().filter(|c| Some(*c) != skipped) {
+        for constraint in self.rows.iter().filter(|c| !skipped.contains(&&***c)) {
             match constraint.relation {
                 Relation::NonNegative => polyhedron.add_inequality(self.row(&constraint.affine)),
                 Relation::Zero => polyhedron.add_equality(self.row(&constraint.affine)),
@@ -73,13 +71,13 @@ impl System {
 
     /// Whether an atom is known not to be negative: a row says so, or it is the floor of a sum of such atoms. That is
     /// not a consequence of the rows for a floor, which hold for fractions, too.
-    fn is_known(&self, atom: &Atom, skipped: Option<&Constraint>) -> bool {
+    fn is_known(&self, atom: &Atom, skipped: &[&Constraint]) -> bool {
         match atom {
             Atom::Floor(inner, _) => {
                 let known = |(atom, factor): &(Atom, Int)| *factor > Int::ZERO && self.is_known(atom, skipped);
                 *inner.offset() >= Int::ZERO && inner.terms().iter().all(known)
             }
-            Atom::Index(_) | Atom::Param(_) => self.rows.iter().filter(|row| Some(*row) != skipped).any(|row| {
+            Atom::Index(_) | Atom::Param(_) => self.rows.iter().filter(|row| !skipped.contains(&&***row)).any(|row| {
                 let lower = |factor: &Int| *factor > Int::ZERO && *row.affine.offset() <= Int::ZERO;
                 matches!(row.affine.terms(), [(own, factor)] if own == atom && lower(factor))
             }),
@@ -101,20 +99,51 @@ pub fn is_empty(constraints: &[Constraint]) -> bool {
     if constraints.iter().any(|c| c.decided() == Some(false)) {
         return true;
     }
-    System::new(constraints).polyhedron(None).is_empty()
+    System::new(constraints).polyhedron(&[]).is_empty()
 }
 
 /// Whether `constraint` holds wherever the context does.
 pub fn implies(context: &[Constraint], constraint: &Constraint) -> bool {
-    if let Some(decided) = constraint.decided() {
-        return decided || is_empty(context);
+    Facts::new(context).implies(constraint)
+}
+
+/// Constraints about which several questions are asked: their rows are set up once, when the first one needs them.
+pub struct Facts<'a> {
+    known: Cow<'a, [Constraint]>,
+    rows: OnceCell<(QuickMap<Atom, usize>, Polyhedron)>,
+}
+
+impl<'a> Facts<'a> {
+    /// Constraints that hold together.
+    pub fn new(known: impl Into<Cow<'a, [Constraint]>>) -> Self {
+        Facts { known: known.into(), rows: OnceCell::new() }
     }
-    if context.contains(constraint) {
-        return true;
+
+    /// The constraints.
+    pub fn known(&self) -> &[Constraint] {
+        &self.known
     }
-    let mut system = System::new(context);
-    constraint.affine.terms().iter().for_each(|(atom, _)| system.column(atom));
-    implied_by(&system.polyhedron(None), &system.row(&constraint.affine), constraint.relation)
+
+    /// Whether `constraint` holds wherever they do.
+    pub fn implies(&self, constraint: &Constraint) -> bool {
+        if let Some(decided) = constraint.decided() {
+            return decided || is_empty(&self.known);
+        }
+        if is_evident(self.known.iter(), constraint) {
+            return true;
+        }
+        let (columns, polyhedron) = self.rows.get_or_init(|| {
+            let system = System::new(&*self.known);
+            let polyhedron = system.polyhedron(&[]);
+            (system.columns, polyhedron)
+        });
+        if constraint.affine.terms().iter().all(|(atom, _)| columns.contains_key(atom)) {
+            return implied_by(polyhedron, &row(columns, &constraint.affine), constraint.relation);
+        }
+        let mut system = System::new(&*self.known);
+        constraint.affine.terms().iter().for_each(|(atom, _)| system.column(atom));
+        implied_by(&system.polyhedron(&[]), &system.row(&constraint.affine), constraint.relation)
+    }
 }
 
 fn implied_by(polyhedron: &Polyhedron, row: &Row, relation: Relation) -> bool {
@@ -124,39 +153,82 @@ fn implied_by(polyhedron: &Polyhedron, row: &Row, relation: Relation) -> bool {
     }
 }
 
+fn row(columns: &QuickMap<Atom, usize>, affine: &Affine) -> Row {
+    let mut coefficients = vec![Int::ZERO; columns.len()];
+    for (atom, coefficient) in affine.terms() {
+        coefficients[columns[atom]] = coefficient.clone();
+    }
+    Row { coefficients, constant: affine.offset().clone() }
+}
+
+/// Whether one row of the context says so, or for an inequality the bounds of its atoms alone. Most questions end here.
+fn is_evident<'a>(context: impl Iterator<Item = &'a Constraint> + Clone, constraint: &Constraint) -> bool {
+    let states = |row: &Constraint| {
+        row.relation == constraint.relation
+            && row.affine.terms() == constraint.affine.terms()
+            && (row.affine.offset() == constraint.affine.offset()
+                || row.relation == Relation::NonNegative && row.affine.offset() < constraint.affine.offset())
+    };
+    context.clone().any(states)
+        || constraint.relation == Relation::NonNegative
+            && least(context, &constraint.affine).is_some_and(|least| least >= Int::ZERO)
+}
+
+/// A value that the expression does not go below, by rows with one atom each; nothing if an atom has no such bound.
+fn least<'a>(context: impl Iterator<Item = &'a Constraint> + Clone, affine: &Affine) -> Option<Int> {
+    let mut sum = affine.offset().clone();
+    for (atom, factor) in affine.terms() {
+        // From ±atom + c >= 0 follows factor * atom >= -|factor| * c, if the signs agree.
+        let slack = |row: &Constraint| match (row.relation, row.affine.terms()) {
+            (Relation::NonNegative, [(own, sign)])
+                if own == atom && sign.sign() == factor.sign() && (sign.is_one() || *sign == Int::NEG_ONE) =>
+            {
+                Some(factor * sign * row.affine.offset())
+            }
+            _ => None,
+        };
+        sum -= context.clone().filter_map(slack).min()?;
+    }
+    Some(sum)
+}
+
 /// The constraints that the context and the others don't imply; earlier ones are kept first.
 /// `None` if nothing satisfies them.
 pub fn prune(constraints: Vec<Constraint>, context: &[Constraint]) -> Option<Vec<Constraint>> {
     if constraints.iter().any(|c| c.decided() == Some(false)) {
         return None;
     }
-    let mut kept: Vec<Constraint> = Vec::new();
+    let mut open: Vec<Constraint> = Vec::new();
     for constraint in constraints {
-        if constraint.decided() != Some(true) && !context.contains(&constraint) && !kept.contains(&constraint) {
-            kept.push(constraint);
+        if constraint.decided() != Some(true) && !context.contains(&constraint) && !open.contains(&constraint) {
+            open.push(constraint);
         }
     }
-    if kept.is_empty() {
-        return Some(kept);
+    if open.is_empty() {
+        return Some(open);
     }
-    if is_empty(&[context, &kept].concat()) {
+    let system = System::new(context.iter().chain(&open));
+    if system.polyhedron(&[]).is_empty() {
         return None;
     }
-    for position in (0..kept.len()).rev() {
-        let system = System::new(context.iter().chain(&kept));
-        let candidate = &kept[position];
-        if implied_by(&system.polyhedron(Some(candidate)), &system.row(&candidate.affine), candidate.relation) {
-            kept.remove(position);
+    let mut implied: Vec<&Constraint> = Vec::new();
+    for candidate in open.iter().rev() {
+        implied.push(candidate);
+        let rest = context.iter().chain(&open).filter(|row| !implied.contains(row));
+        if !is_evident(rest, candidate)
+            && !implied_by(&system.polyhedron(&implied), &system.row(&candidate.affine), candidate.relation)
+        {
+            implied.pop();
         }
     }
-    Some(kept)
+    Some(open.iter().filter(|constraint| !implied.contains(constraint)).cloned().collect())
 }
 
 /// What the constraints say about everything but the atoms that `eliminate` picks.
 /// A floor of an eliminated atom is eliminated too.
 pub fn project(constraints: &[Constraint], eliminate: &dyn Fn(&Atom) -> bool) -> Result<Vec<Constraint>, Diagnostic> {
     let system = System::new(constraints);
-    let mut polyhedron = system.polyhedron(None);
+    let mut polyhedron = system.polyhedron(&[]);
     for (column, atom) in system.atoms.iter().enumerate() {
         let mut hit = eliminate(atom);
         if let Atom::Floor(inner, _) = atom {
@@ -299,7 +371,7 @@ pub fn find(constraints: &[Constraint], limit: usize) -> Found {
         return Found::Nothing;
     }
     let system = System::new(constraints);
-    match system.polyhedron(None).sample(limit) {
+    match system.polyhedron(&[]).sample(limit) {
         Sample::Point(point) => Found::Values(system.atoms.into_iter().zip(point).collect()),
         Sample::Empty => Found::Nothing,
         Sample::Unknown => Found::Unknown,
@@ -334,5 +406,42 @@ pub fn lower_bounds(
 pub fn minimum(constraints: &[Constraint], atom: &Atom) -> Option<Int> {
     let mut system = System::new(constraints);
     system.column(atom);
-    system.polyhedron(None).minimum(&system.row(&Affine::atom(atom.clone())))
+    system.polyhedron(&[]).minimum(&system.row(&Affine::atom(atom.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_least(affine: Affine) -> Constraint {
+        Constraint::non_negative(affine)
+    }
+
+    #[test]
+    fn bounds_of_single_atoms_add_up() {
+        let (i, j) = (Affine::index(0), Affine::index(1));
+        let known = [at_least(i.shift(-1)), at_least(-j.shift(-3))];
+        let sum = i.scale(&Int::from(2)) - j;
+        assert_eq!(least(known.iter(), &sum), Some(Int::from(-1)));
+        assert!(is_evident(known.iter(), &at_least(sum.shift(1))) && !is_evident(known.iter(), &at_least(sum)));
+    }
+
+    #[test]
+    fn facts_answer_about_atoms_that_they_do_not_mention() {
+        let (i, j, k) = (Affine::index(0), Affine::index(1), Affine::index(2));
+        let known = [at_least(j.clone() - i.clone()), at_least(k.clone() - j.clone())];
+        let facts = Facts::new(&known[..]);
+        assert!(facts.implies(&at_least(k.clone() - i.clone())) && !facts.implies(&at_least(i.clone() - k.clone())));
+        let half = |affine: &Affine| affine.floor_div(&Int::from(2));
+        assert!(facts.implies(&at_least(half(&k).scale(&Int::from(2)).shift(1) - i)));
+        assert!(!facts.implies(&at_least(Affine::index(3))));
+    }
+
+    #[test]
+    fn of_constraints_that_imply_each_other_the_first_is_kept() {
+        let (i, j) = (Affine::index(0), Affine::index(1));
+        let known = [Constraint::equal(i.clone(), j.clone())];
+        let rows = vec![at_least(i.clone()), at_least(j), at_least(i.shift(1))];
+        assert_eq!(prune(rows, &known), Some(vec![at_least(i)]));
+    }
 }

@@ -31,6 +31,9 @@ struct Use {
     beside: Vec<(ExprId, bool, ExprId)>,
 }
 
+/// For each definition, the products in which each tensor is a factor.
+type Products = HashMap<TensorId, HashMap<TensorId, Vec<ExprId>>>;
+
 /// For each tensor, what reads it, or once did.
 type Readers = HashMap<TensorId, BTreeSet<TensorId>>;
 
@@ -44,49 +47,67 @@ pub fn absorb(program: &mut Program, sizes: &[f64], context: &[Constraint]) -> b
             && !is_trivial(&program.exprs, d.body)
     };
     let parts: HashSet<TensorId> = program.definitions.iter().filter(is_part).map(|d| d.tensor).collect();
-    let mut readers = Readers::new();
+    let (mut products, mut readers) = (Products::new(), Readers::new());
     for definition in &program.definitions {
-        for (tensor, _) in program.exprs.accesses(definition.body) {
-            readers.entry(tensor).or_default().insert(definition.tensor);
-        }
+        let own = products_of(&program.exprs, definition.body);
+        own.keys().for_each(|tensor| _ = readers.entry(*tensor).or_default().insert(definition.tensor));
+        products.insert(definition.tensor, own);
     }
     let mut pending: Vec<TensorId> =
         program.definitions.iter().map(|d| d.tensor).filter(|tensor| parts.contains(tensor)).collect();
     let mut changed = false;
     while let Some(part) = pending.pop() {
-        let Some(factor) = absorb_into(program, part, &readers, sizes, context) else { continue };
+        let Some(relieved) = absorb_into(program, part, &readers, &products, sizes, context) else { continue };
         changed = true;
-        for (tensor, _) in program.exprs.accesses(factor) {
-            readers.entry(tensor).or_default().insert(part);
-        }
         // What it has taken in may be what those beside it were waiting for.
-        for touched in readers[&part].iter().chain([&part]) {
-            let Some(definition) = program.definition_of(*touched) else { continue };
+        for definition in relieved.into_iter().chain([part]).filter_map(|tensor| program.definition_of(tensor)) {
+            let new = products_of(&program.exprs, definition.body);
+            let before = &products[&definition.tensor];
             let read = program.exprs.accesses(definition.body).map(|(tensor, _)| tensor);
-            pending.extend(read.filter(|tensor| parts.contains(tensor)));
+            pending.extend(read.filter(|t| parts.contains(t) && new.get(t) != before.get(t)));
+            new.keys().for_each(|tensor| _ = readers.entry(*tensor).or_default().insert(definition.tensor));
+            products.insert(definition.tensor, new);
         }
         pending.push(part);
     }
     changed
 }
 
-/// Moves something into a part, and tells what.
+/// For each tensor, the products in which it is a factor, each once. What is no factor of another product is one itself.
+fn products_of(exprs: &Exprs, body: ExprId) -> HashMap<TensorId, Vec<ExprId>> {
+    let mut products: HashMap<TensorId, Vec<ExprId>> = HashMap::new();
+    for root in roots(exprs, body) {
+        for (base, _) in Product::of(exprs, root).parts() {
+            if let Expr::Access(tensor, _) = &exprs[base] {
+                let known = products.entry(*tensor).or_default();
+                if known.last() != Some(&root) {
+                    known.push(root);
+                }
+            }
+        }
+    }
+    products
+}
+
+/// Moves something into a part, and tells which definitions read it.
 fn absorb_into(
     program: &mut Program,
     part: TensorId,
     readers: &Readers,
+    products: &Products,
     sizes: &[f64],
     context: &[Constraint],
-) -> Option<ExprId> {
+) -> Option<BTreeSet<TensorId>> {
     let place = program.definitions.iter().position(|d| d.tensor == part)?;
-    let uses = uses(program, part, readers.get(&part)?)?;
+    let uses = uses(program, part, readers.get(&part)?, products)?;
     let (first, others) = uses.split_first()?;
     let everywhere = |(_, divides, own): &(ExprId, bool, ExprId)| {
         others.iter().all(|other| other.beside.iter().any(|(_, d, o)| (d, o) == (divides, own)))
     };
     let common: Vec<(ExprId, bool)> =
         first.beside.iter().filter(|b| everywhere(b)).map(|(_, divides, own)| (*own, *divides)).collect();
-    common.into_iter().find(|factor| move_in(program, place, &uses, *factor, sizes, context)).map(|(factor, _)| factor)
+    let changed = uses.iter().map(|one| program.definitions[one.reader].tensor).collect();
+    common.into_iter().any(|factor| move_in(program, place, &uses, factor, sizes, context)).then_some(changed)
 }
 
 /// Moves one factor, if that lowers the work and it can be computed wherever the part is.
@@ -114,14 +135,13 @@ fn move_in(
     }
     let exprs = &mut program.exprs;
     let product = if divides { build::divide(exprs, body, factor) } else { build::multiply(exprs, body, factor) };
-    part.body = Rewriter::with(HashMap::from([(body, product)])).copy(exprs, part.body);
+    part.body = Rewriter::with([(body, product)]).copy(exprs, part.body);
     let mut changed: HashMap<usize, Definition> = HashMap::from([(place, part)]);
     for one in uses {
         let reader = changed.entry(one.reader).or_insert_with(|| program.definitions[one.reader].clone());
         let (own, ..) = one.beside.iter().find(|(_, d, o)| (*d, *o) == (divides, factor)).expect("it is beside all");
         let rest = one.product.clone().without(*own, divides).build(&mut program.exprs);
-        let done = HashMap::from([(one.root, rest)]);
-        reader.body = Rewriter::with(done).copy(&mut program.exprs, reader.body);
+        reader.body = Rewriter::with([(one.root, rest)]).copy(&mut program.exprs, reader.body);
     }
     let each = |definition: &Definition| work(&program.exprs, definition, sizes);
     let before = changed.keys().map(|p| each(&program.definitions[*p])).fold(Work::default(), std::ops::Add::add);
@@ -141,25 +161,18 @@ fn move_in(
 }
 
 /// All products in which a part is read; `None` if it is read in another way.
-fn uses(program: &mut Program, part: TensorId, readers: &BTreeSet<TensorId>) -> Option<Vec<Use>> {
+fn uses(program: &mut Program, part: TensorId, readers: &BTreeSet<TensorId>, products: &Products) -> Option<Vec<Use>> {
     let mut found = Vec::new();
     for reader in 0..program.definitions.len() {
-        let body = program.definitions[reader].body;
-        if !readers.contains(&program.definitions[reader].tensor) {
-            continue;
-        }
-        let count = program.definitions[reader].indices.len();
-        for root in roots(&program.exprs, body) {
-            if reads(&program.exprs, root, part) {
-                found.push(used(&mut program.exprs, reader, root, part, count)?);
+        let Definition { tensor, indices, .. } = &program.definitions[reader];
+        if readers.contains(tensor) {
+            let (roots, count) = (products[tensor].get(&part), indices.len());
+            for root in roots.into_iter().flatten() {
+                found.push(used(&mut program.exprs, reader, *root, part, count)?);
             }
         }
     }
     Some(found)
-}
-
-fn reads(exprs: &Exprs, id: ExprId, part: TensorId) -> bool {
-    Product::of(exprs, id).parts().any(|(base, _)| matches!(&exprs[base], Expr::Access(tensor, _) if *tensor == part))
 }
 
 /// The nodes that are no factors of other products.

@@ -2,6 +2,7 @@
 
 use super::work::Work;
 use crate::program::expr::Exprs;
+use crate::program::hash::QuickSet;
 use crate::program::{BinaryOp, Cond, CondId, Constraint, Expr, ExprId, UnaryOp};
 use std::collections::HashMap;
 
@@ -104,9 +105,19 @@ impl Test {
     }
 }
 
-/// The work of everything in an expression, all branches included.
-pub fn price_of(exprs: &Exprs, root: ExprId) -> Work {
-    exprs.postorder(root).iter().fold(Work::default(), |sum, id| sum + price(exprs, *id))
+/// Whether the work of everything in an expression, all branches included, has at least this weight.
+pub fn weighs(exprs: &Exprs, root: ExprId, least: f64) -> bool {
+    let (mut seen, mut stack, mut weight) = (QuickSet::default(), vec![root], 0.0);
+    while let Some(id) = stack.pop() {
+        if seen.insert(id) {
+            weight += price(exprs, id).weight;
+            stack.extend(exprs.operands(id));
+        }
+        if weight >= least {
+            return true;
+        }
+    }
+    false
 }
 
 /// The work of one node alone.

@@ -97,8 +97,9 @@ impl Canon {
         }
     }
 
-    /// A number for every node that does not depend on which index is which, nor on the order of terms and factors.
-    fn shapes(&self, exprs: &Exprs, definition: &Definition) -> HashMap<ExprId, u64> {
+    /// A number for every node that does not depend on which index is which, nor on the order of terms and factors:
+    /// nodes with equal keys have equal ones.
+    pub fn shapes(&self, exprs: &Exprs, definition: &Definition) -> HashMap<ExprId, u64> {
         let mut shapes: HashMap<ExprId, u64> = HashMap::new();
         // Of a sum or a product: what its parts add up to.
         let mut loose: HashMap<ExprId, u64> = HashMap::new();
@@ -118,9 +119,9 @@ impl Canon {
                 Expr::Unary(op, a) => digest(&(3u8, op, shapes[a])),
                 Expr::Binary(op, a, b) => match chain(exprs, id) {
                     Some(kind) => {
-                        let second =
-                            if *op == BinaryOp::Sub || *op == BinaryOp::Div { 0x9E37_79B9_7F4A_7C15 } else { 1 };
-                        let sum = part(*a, kind).wrapping_add(part(*b, kind).wrapping_mul(second));
+                        let turned = *op == BinaryOp::Sub || *op == BinaryOp::Div;
+                        let second = if turned { part(*b, kind).wrapping_neg() } else { part(*b, kind) };
+                        let sum = part(*a, kind).wrapping_add(second);
                         loose.insert(id, sum);
                         digest(&(4u8, kind as u8, sum))
                     }

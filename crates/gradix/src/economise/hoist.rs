@@ -5,7 +5,7 @@
 //! way of `i + k`, and for a part that several definitions have in common. What `max` and `min` choose from and what
 //! conditions compare is left alone.
 
-use super::body::price_of;
+use super::body::weighs;
 use super::canon::{Canon, Chain, Key, chain};
 use super::choose::Provider;
 use super::part::part;
@@ -19,6 +19,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What is less costly than this is computed again by each definition that needs it.
 const COMMON: f64 = 4.0;
+
+/// The weight of the least operation.
+const ANYTHING: f64 = 1.0;
 
 /// Products of more factors than this are looked at in pairs.
 const MAX_FACTORS: usize = 6;
@@ -106,14 +109,13 @@ pub fn hoists(
     let mut reached = reached(&program.exprs, site.body);
     let compared = compared(&program.exprs, site.body);
     reached.retain(|id, _| !compared.contains(id));
-    let count = site.indices.len();
+    let fewer = with_fewer_points(&program.exprs, site);
     let mut found = Vec::new();
     for (&node, place) in &reached {
         let Reached::Where(guard) = place else { continue };
         let whole = node == site.body && site.reduction.is_none();
-        let price = price_of(&program.exprs, node);
-        let repeated = has_fewer_points(&program.exprs, node, count) || common.contains(&node);
-        if !whole && price.operations > 0.0 && repeated {
+        let repeated = fewer.contains(&node) || common.contains(&node);
+        if !whole && repeated && weighs(&program.exprs, node, ANYTHING) {
             found.extend(hoist(program, site, node, node, None, guard, ids, context));
         }
         if chain(&program.exprs, node) == Some(Chain::Product) {
@@ -136,27 +138,58 @@ fn compared(exprs: &Exprs, body: ExprId) -> HashSet<ExprId> {
     values.flat_map(|value| exprs.postorder(value)).collect()
 }
 
-/// Whether an expression depends on fewer combinations of indices than there are indices.
-fn has_fewer_points(exprs: &Exprs, node: ExprId, count: usize) -> bool {
-    let mut forms: Vec<Affine> = Vec::new();
-    exprs.visit_affines(node, &mut |affine| {
-        let indices = affine.terms().iter().filter(|(atom, _)| !matches!(atom, Atom::Param(_)));
-        let form = indices.fold(Affine::default(), |sum, (atom, c)| sum.add_scaled(c, &Affine::atom(atom.clone())));
-        if !form.terms().is_empty() && !forms.contains(&form) {
-            forms.push(form);
-        }
-    });
-    forms.len() < count || exprs.used_indices(node, count).contains(&false)
+/// The nodes that depend on fewer combinations of indices than there are indices.
+fn with_fewer_points(exprs: &Exprs, site: &Definition) -> HashSet<ExprId> {
+    let count = site.indices.len();
+    let mut seen: HashMap<ExprId, Vec<Affine>> = HashMap::new();
+    for id in exprs.postorder(site.body) {
+        // As many combinations as there are indices tell enough, if they use all of them.
+        let mut forms: Vec<Affine> = Vec::new();
+        let mut see = |form: &Affine| {
+            let enough = forms.len() >= count && use_all(&forms, count);
+            if !enough && !form.terms().is_empty() && !forms.contains(form) {
+                forms.push(form.clone());
+            }
+        };
+        exprs.operands(id).iter().flat_map(|operand| &seen[operand]).for_each(&mut see);
+        exprs.visit_own_affines(id, &mut |affine| see(&without_sizes(affine)));
+        seen.insert(id, forms);
+    }
+    let has_fewer = |forms: &[Affine]| forms.len() < count || !use_all(forms, count);
+    seen.into_iter().filter(|(_, forms)| has_fewer(forms)).map(|(id, _)| id).collect()
+}
+
+/// The part of an index expression that changes from point to point.
+fn without_sizes(affine: &Affine) -> Affine {
+    let indices = affine.terms().iter().filter(|(atom, _)| !matches!(atom, Atom::Param(_)));
+    indices.fold(Affine::default(), |sum, (atom, c)| sum.add_scaled(c, &Affine::atom(atom.clone())))
+}
+
+fn use_all(forms: &[Affine], count: usize) -> bool {
+    (0..count).all(|index| forms.iter().any(|form| form.uses_index(index)))
 }
 
 /// The costly parts that occur in several of the definitions, or are one of them.
 pub fn common(program: &Program, canon: &mut Canon, existing: &HashMap<Key, Provider>) -> Vec<HashSet<ExprId>> {
+    let exprs = &program.exprs;
+    let mut costly: Vec<Vec<(ExprId, u64)>> = Vec::new();
+    // Equal parts have equal shapes, which are found for all nodes at once; only where shapes meet keys are compared.
+    let mut met: HashMap<u64, usize> = HashMap::new();
+    for site in &program.definitions {
+        let shapes = canon.shapes(exprs, &pointwise(site, site.body));
+        let order = exprs.postorder(site.body).into_iter().filter(|id| weighs(exprs, *id, COMMON));
+        let own: Vec<(ExprId, u64)> = order.map(|id| (id, shapes[&id])).collect();
+        own.iter().for_each(|(_, shape)| *met.entry(*shape).or_default() += 1);
+        // It is there for others, masked or not.
+        let masked = matches!(exprs[site.body], Expr::Select(..)).then(|| exprs.operands(site.body));
+        masked.into_iter().flatten().chain([site.body]).for_each(|id| *met.entry(shapes[&id]).or_default() += 1);
+        costly.push(own);
+    }
     let mut seen: HashMap<Key, usize> = HashMap::new();
     let mut nodes: Vec<Vec<(ExprId, Key)>> = Vec::new();
-    for site in &program.definitions {
-        let costly = |id: &ExprId| price_of(&program.exprs, *id).weight >= COMMON;
-        let own = program.exprs.postorder(site.body).into_iter().filter(costly);
-        let keyed = own.map(|id| (id, canon.form(&program.exprs, &pointwise(site, id)).key));
+    for (site, own) in program.definitions.iter().zip(costly) {
+        let own = own.into_iter().filter(|(_, shape)| met[shape] > 1);
+        let keyed = own.map(|(id, _)| (id, canon.form(exprs, &pointwise(site, id)).key));
         let keyed: Vec<(ExprId, Key)> = keyed.collect();
         keyed.iter().for_each(|(_, key)| *seen.entry(key.clone()).or_default() += 1);
         nodes.push(keyed);
@@ -237,7 +270,7 @@ fn hoist(
         Some(rest) => build::multiply(&mut program.exprs, rest, access),
         None => access,
     };
-    let mut rewriter = Rewriter::with(HashMap::from([(node, new)]));
+    let mut rewriter = Rewriter::with([(node, new)]);
     let body = rewriter.copy(&mut program.exprs, site.body);
     let main = Definition { body, ..site.clone() };
     Some(Rewrite { parts: vec![part], main, risks: Vec::new() })

@@ -20,7 +20,7 @@ use crate::program::{
 };
 use crate::{nested, settle, system};
 use gradix_int::Int;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Gives the terms of such reductions definitions of their own, which all that need them read.
 pub fn store(program: &mut Program) -> Result<(), Diagnostic> {
@@ -199,7 +199,7 @@ fn share(
     program.definitions[place].body = access;
     for Use { place, node, point } in uses {
         let element = nested::remap(&mut program.exprs, access, &point);
-        let mut rewriter = Rewriter::with(HashMap::from([(node, element)]));
+        let mut rewriter = Rewriter::with([(node, element)]);
         let body = rewriter.copy(&mut program.exprs, program.definitions[place].body);
         program.definitions[place].body = body;
     }

@@ -3,17 +3,18 @@
 //! A part stands between empty lines, or on a line of its own that starts with one of the macros in [`MACROS`]. What
 //! it defines are macros and functions; one that defines neither, such as a type, is always needed.
 
-use std::collections::HashSet;
+use crate::program::hash::QuickSet;
+use std::borrow::Cow;
 
 /// The parts of `library` that `users` needs, or that others need that are needed. In `library`, definitions come
 /// before uses.
 pub fn prune(library: &str, users: &str) -> String {
-    let mut needed = HashSet::new();
+    let mut needed = QuickSet::default();
     need(users.lines(), &mut needed);
     let mut kept: Vec<String> = Vec::new();
     for part in parts(library).iter().rev() {
         let defined = defined(part);
-        if defined.is_empty() || defined.iter().any(|name| needed.contains(name)) {
+        if defined.is_empty() || defined.iter().any(|name| needed.contains(&**name)) {
             need(part.iter().copied(), &mut needed);
             kept.push(part.join("\n"));
         }
@@ -58,23 +59,23 @@ fn invoked(line: &str) -> Option<(String, &str)> {
 }
 
 /// The macros and functions that a part defines.
-fn defined(part: &[&str]) -> Vec<String> {
+fn defined<'a>(part: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut found = Vec::new();
     for line in part {
         if let Some(rest) = line.strip_prefix("#define ") {
-            found.extend(words(rest).next().map(String::from));
+            found.extend(words(rest).next().map(Cow::from));
         } else if line.starts_with("GX_INLINE ") || line.starts_with("static ") {
             let before = line.split('(').next().unwrap_or_default();
-            found.extend(words(before).last().map(String::from));
+            found.extend(words(before).last().map(Cow::from));
         } else {
-            found.extend(invoked(line).map(|(name, _)| name));
+            found.extend(invoked(line).map(|(name, _)| Cow::from(name)));
         }
     }
     found
 }
 
 /// Adds what the lines of a text mention outside of comments.
-fn need<'a>(lines: impl Iterator<Item = &'a str>, needed: &mut HashSet<String>) {
+fn need<'a>(lines: impl Iterator<Item = &'a str>, needed: &mut QuickSet<Cow<'a, str>>) {
     let mut inside = false;
     for line in lines {
         let mut rest = line;
@@ -85,12 +86,12 @@ fn need<'a>(lines: impl Iterator<Item = &'a str>, needed: &mut HashSet<String>) 
             };
             if !inside {
                 let own = |word: &&str| word.starts_with("gx_") || word.starts_with("GX_");
-                needed.extend(words(now).filter(own).map(String::from));
+                needed.extend(words(now).filter(own).map(Cow::from));
             }
             inside ^= ends;
             rest = later;
         }
-        needed.extend(invoked(line).map(|(_, argument)| format!("gx_{argument}")));
+        needed.extend(invoked(line).map(|(_, argument)| Cow::from(format!("gx_{argument}"))));
     }
 }
 

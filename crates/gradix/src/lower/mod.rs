@@ -15,7 +15,7 @@ pub use describe::explain_schedule;
 
 use crate::diagnostic::Diagnostic;
 use crate::economise::{economise, economise_lean, with_exact_ties};
-use crate::nest::verify::{holds, verify};
+use crate::nest::verify::{Verified, holds};
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
 use crate::program::{
     Affine, Atom, BinaryOp, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Range, Tensor, TensorId,
@@ -41,6 +41,11 @@ pub fn lower(program: &Program, estimate: &[Int]) -> Result<Nest, Diagnostic> {
 
 /// The same for elements of a type, which decides how many of them a vector has.
 pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest, Diagnostic> {
+    Ok(lower_verified(program, estimate, real)?.into_nest())
+}
+
+/// The same, with the proof that no access leaves its buffer: what machines run.
+pub fn lower_verified(program: &Program, estimate: &[Int], real: Real) -> Result<Verified, Diagnostic> {
     Ok(prepare(program, estimate, real)?.nest)
 }
 
@@ -48,7 +53,22 @@ pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest,
 struct Prepared {
     program: Program,
     schedule: Schedule,
+    nest: Verified,
+}
+
+/// The same before the loops are verified.
+struct Arranged {
+    program: Program,
+    schedule: Schedule,
     nest: Nest,
+}
+
+impl Arranged {
+    fn verified(self) -> Result<Prepared, Diagnostic> {
+        let wrong = |what: String| Diagnostic::error("run", what);
+        let nest = Verified::new(self.nest).map_err(wrong)?;
+        Ok(Prepared { program: self.program, schedule: self.schedule, nest })
+    }
 }
 
 fn prepare(program: &Program, estimate: &[Int], real: Real) -> Result<Prepared, Diagnostic> {
@@ -58,13 +78,13 @@ fn prepare(program: &Program, estimate: &[Int], real: Real) -> Result<Prepared, 
     {
         return Ok(prepared);
     }
-    let prepared = arranged(economise(program, &assumed)?, estimate, real, false)?;
+    let arrangement = arranged(economise(program, &assumed)?, estimate, real, false)?;
     let room = FREE + room(program, &assumed);
-    if stored(&prepared, estimate) <= room {
-        return Ok(prepared);
+    if stored(&arrangement, estimate) <= room {
+        return arrangement.verified();
     }
     let lean = arranged(economise_lean(program, &assumed)?, estimate, real, false)?;
-    Ok(if stored(&lean, estimate) < stored(&prepared, estimate) { lean } else { prepared })
+    if stored(&lean, estimate) < stored(&arrangement, estimate) { lean.verified() } else { arrangement.verified() }
 }
 
 /// So many elements may be stored whatever the sizes of the program are.
@@ -82,10 +102,10 @@ fn room(program: &Program, estimate: &[f64]) -> f64 {
 }
 
 /// The elements that are stored for other kernels to read, but for parts of reductions.
-fn stored(prepared: &Prepared, estimate: &[Int]) -> f64 {
-    let program = &prepared.program;
+fn stored(arrangement: &Arranged, estimate: &[Int]) -> f64 {
+    let program = &arrangement.program;
     let estimate = estimates(program, estimate);
-    let members = prepared.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
+    let members = arrangement.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
     let tensors = members.map(|member| program.definitions[member.definition].tensor);
     let temporaries = tensors.filter(|tensor| !program.outputs.contains(tensor));
     temporaries.map(|tensor| program[tensor].elements(&estimate)).sum()
@@ -93,21 +113,21 @@ fn stored(prepared: &Prepared, estimate: &[Int]) -> f64 {
 
 /// Plain loops, if it can be shown that they stay inside their buffers.
 fn plain(program: &Program, estimate: &[Int], real: Real) -> Result<Option<Prepared>, Diagnostic> {
-    let prepared = arranged(with_exact_ties(program)?, estimate, real, true)?;
+    let Ok(prepared) = arranged(with_exact_ties(program)?, estimate, real, true)?.verified() else { return Ok(None) };
     let frame = &prepared.nest.frame;
     let sizes: Vec<Int> = estimates(frame, estimate).iter().map(|size| Int::from(*size as i64)).collect();
-    let inside = verify(&prepared.nest).is_ok_and(|checks| checks.iter().all(|check| holds(check, &sizes)));
+    let inside = prepared.nest.checks().iter().all(|check| holds(check, &sizes));
     Ok(inside.then_some(prepared))
 }
 
-fn arranged(mut program: Program, estimate: &[Int], real: Real, plain: bool) -> Result<Prepared, Diagnostic> {
+fn arranged(mut program: Program, estimate: &[Int], real: Real, plain: bool) -> Result<Arranged, Diagnostic> {
     settle::drop_unread(&mut program);
     settle::name_all(&mut program)?;
     let estimate = estimates(&program, estimate);
     schedule::arrange(&mut program, &estimate, lanes(real));
     let schedule = schedule::schedule(&program, &estimate);
     let nest = nest_of(&program, &schedule, &estimate, real, plain);
-    Ok(Prepared { program, schedule, nest })
+    Ok(Arranged { program, schedule, nest })
 }
 
 /// The assumed number of lanes of a vector.

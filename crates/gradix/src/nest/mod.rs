@@ -17,7 +17,7 @@ pub mod print;
 pub mod verify;
 
 pub use print::print;
-pub use verify::{Check, verify};
+pub use verify::{Check, Verified, verify};
 
 use crate::program::{Affine, Atom, Constraint, Expr, ExprId, ParamId, Program, Range, ReduceOp, TensorId};
 use gradix_int::Int;

@@ -1,9 +1,9 @@
 //! What must hold of a [`Nest`], and that no access leaves its buffer.
 
 use super::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Nest, Step, Work};
-use crate::guard;
-use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Relation, TensorId};
-use crate::system::{self, Found};
+use crate::guard::{self, Guarded};
+use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, TensorId};
+use crate::system::{self, Facts, Found};
 use gradix_int::Int;
 
 /// A subscript that could not be proved to stay inside for all sizes: it is looked at again when the sizes are known.
@@ -15,6 +15,38 @@ pub struct Check {
     pub buffer: TensorId,
     /// What holds where it is accessed, and then that it is outside: nothing may satisfy all of them.
     pub outside: Vec<Constraint>,
+}
+
+/// A nest of which all holds that [`verify`] asks for, with the checks that it leaves. Machines run nothing else.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    nest: Nest,
+    checks: Vec<Check>,
+}
+
+impl Verified {
+    /// Verifies a nest; an error says what is wrong with it.
+    pub fn new(nest: Nest) -> Result<Verified, String> {
+        let checks = verify(&nest)?;
+        Ok(Verified { nest, checks })
+    }
+
+    /// What is left to look at when the sizes are known.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// The nest alone.
+    pub fn into_nest(self) -> Nest {
+        self.nest
+    }
+}
+
+impl std::ops::Deref for Verified {
+    type Target = Nest;
+    fn deref(&self) -> &Nest {
+        &self.nest
+    }
 }
 
 /// Checks that
@@ -56,15 +88,6 @@ fn work_domain(work: &Work) -> Vec<Constraint> {
         Constraint::non_negative(item),
     ];
     bounds.into_iter().chain(below).collect()
-}
-
-/// Whether one of the rows alone says that an expression is not negative: most subscripts are indices in their ranges.
-fn is_stated(rows: &[Constraint], affine: &Affine) -> bool {
-    let at_least = |row: &Constraint| {
-        let more = affine.clone() - row.affine.clone();
-        more.as_constant().is_some_and(|more| *more >= Int::ZERO)
-    };
-    rows.iter().filter(|row| row.relation == Relation::NonNegative).any(at_least)
 }
 
 struct Visit<'a> {
@@ -113,21 +136,21 @@ impl Visit<'_> {
         }
         leaf.guards.iter().try_for_each(|g| self.bound(&g.affine, bound))?;
         self.shape(leaf)?;
-        let domain = [context, &leaf.domain()].concat();
+        let mut domain = Guarded::new([context, &leaf.domain()].concat());
         let kind = self.nest.kinds[leaf.target.0 as usize];
         let number = self.number;
         let foreign = |kind: BufferKind| matches!(kind, BufferKind::Local(k) if k != number);
         if kind == BufferKind::Input || foreign(kind) {
             return Err(self.wrong("a buffer is written that is not this kernel's to write"));
         }
-        self.access(leaf.target, &leaf.subscripts, bound, &domain)?;
+        self.access(leaf.target, &leaf.subscripts, bound, domain.under(&[]))?;
         for (access, guards) in guard::guarded_accesses(self.exprs, leaf.body) {
             let Expr::Access(buffer, subscripts) = self.exprs[access].clone() else { continue };
             if foreign(self.nest.kinds[buffer.0 as usize]) {
                 return Err(self.wrong("a local buffer of another kernel is read"));
             }
             for guard in &guards {
-                self.access(buffer, &subscripts, bound, &[domain.as_slice(), guard].concat())?;
+                self.access(buffer, &subscripts, bound, domain.under(guard))?;
             }
         }
         leaf.loops.iter().for_each(|l| bound[l.variable] = false);
@@ -152,7 +175,7 @@ impl Visit<'_> {
         buffer: TensorId,
         subscripts: &[Affine],
         bound: &[bool],
-        domain: &[Constraint],
+        domain: &Facts,
     ) -> Result<(), String> {
         let extents = &self.nest.frame[buffer].extents;
         if subscripts.len() != extents.len() {
@@ -162,11 +185,8 @@ impl Visit<'_> {
             self.bound(subscript, bound)?;
             let room = (extent.clone() - subscript.clone()).shift(-1);
             for inside in [subscript.clone(), room] {
-                if is_stated(domain, &inside) {
-                    continue;
-                }
-                let outside = [domain, &[Constraint::at_most(inside, Affine::constant(-1))]].concat();
-                if !system::is_empty(&outside) {
+                if !domain.implies(&Constraint::non_negative(inside.clone())) {
+                    let outside = [domain.known(), &[Constraint::at_most(inside, Affine::constant(-1))]].concat();
                     self.checks.push(Check { kernel: self.number, buffer, outside });
                 }
             }

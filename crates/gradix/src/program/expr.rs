@@ -153,14 +153,24 @@ impl Exprs {
 
     /// The operands of a node; conditions are followed to the values they compare.
     pub fn operands(&self, id: ExprId) -> Vec<ExprId> {
+        let mut operands = Vec::new();
+        self.visit_operands(id, &mut |operand| operands.push(operand));
+        operands
+    }
+
+    /// Calls `visit` for every operand of a node.
+    pub fn visit_operands(&self, id: ExprId, visit: &mut dyn FnMut(ExprId)) {
         match &self[id] {
-            Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => Vec::new(),
-            Expr::Unary(_, a) => vec![*a],
-            Expr::Binary(_, a, b) => vec![*a, *b],
+            Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => {}
+            Expr::Unary(_, a) => visit(*a),
+            Expr::Binary(_, a, b) => [*a, *b].into_iter().for_each(visit),
             Expr::Select(c, a, b) => {
-                let mut operands = self.compared(*c);
-                operands.extend([*a, *b]);
-                operands
+                self.visit_condition(*c, &mut |part| {
+                    if let Cond::Compare(_, a, b) = part {
+                        [*a, *b].into_iter().for_each(&mut *visit);
+                    }
+                });
+                [*a, *b].into_iter().for_each(visit);
             }
         }
     }
@@ -200,7 +210,9 @@ impl Exprs {
                 order.push(id);
             } else if seen.insert(id) {
                 stack.push((id, true));
-                stack.extend(self.operands(id).into_iter().rev().map(|o| (o, false)));
+                let first = stack.len();
+                self.visit_operands(id, &mut |operand| stack.push((operand, false)));
+                stack[first..].reverse();
             }
         }
         order
@@ -236,17 +248,20 @@ impl Exprs {
 
     /// Calls `visit` for every index expression in the graph below `root`: values, subscripts and conditions.
     pub fn visit_affines(&self, root: ExprId, visit: &mut dyn FnMut(&Affine)) {
-        for id in self.postorder(root) {
-            match &self[id] {
-                Expr::Index(affine) => visit(affine),
-                Expr::Access(_, subscripts) => subscripts.iter().for_each(&mut *visit),
-                Expr::Select(c, ..) => self.visit_condition(*c, &mut |c| {
-                    if let Cond::Index(constraint) = c {
-                        visit(&constraint.affine);
-                    }
-                }),
-                Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) => {}
-            }
+        self.postorder(root).into_iter().for_each(|id| self.visit_own_affines(id, visit));
+    }
+
+    /// Calls `visit` for every index expression of a node itself.
+    pub fn visit_own_affines(&self, id: ExprId, visit: &mut dyn FnMut(&Affine)) {
+        match &self[id] {
+            Expr::Index(affine) => visit(affine),
+            Expr::Access(_, subscripts) => subscripts.iter().for_each(visit),
+            Expr::Select(c, ..) => self.visit_condition(*c, &mut |c| {
+                if let Cond::Index(constraint) = c {
+                    visit(&constraint.affine);
+                }
+            }),
+            Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) => {}
         }
     }
 
@@ -298,14 +313,14 @@ impl Exprs {
 /// Rewrites a graph from the leaves up, each node once; what it has done it remembers.
 #[derive(Default)]
 pub struct Rewriter {
-    done: HashMap<ExprId, ExprId>,
-    conditions: HashMap<CondId, CondId>,
+    done: QuickMap<ExprId, ExprId>,
+    conditions: QuickMap<CondId, CondId>,
 }
 
 impl Rewriter {
     /// A rewriter for which some nodes are already done.
-    pub fn with(done: HashMap<ExprId, ExprId>) -> Self {
-        Rewriter { done, conditions: HashMap::new() }
+    pub fn with(done: impl IntoIterator<Item = (ExprId, ExprId)>) -> Self {
+        Rewriter { done: done.into_iter().collect(), conditions: QuickMap::default() }
     }
 
     /// Rewrites everything below `root` by the rules.
