@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "slices of memory that the caller has checked, once for a whole block")]
 
 use super::execute::PARTS;
+use super::grouping::SPREAD;
 use super::real::Real;
 use super::tile::{Step, Vector};
 
@@ -304,6 +305,25 @@ unsafe fn rest<T: Real>(view: View<T>, row: usize, start: usize, lanes: usize) -
         }
     }
     values
+}
+
+/// Rows of at most [`SPREAD`] lanes, each with the first of what `values` gives.
+///
+/// # Safety
+/// The target holds the shape.
+#[inline(always)]
+pub unsafe fn spread<T: Real>(to: View<T>, (rows, lanes): (usize, usize), values: impl Fn(usize) -> [T; SPREAD]) {
+    // What a row writes beyond its end, the next ones write again.
+    let whole = if to.row == lanes as isize { rows.saturating_sub(SPREAD.div_ceil(lanes.max(1))) } else { 0 };
+    // SAFETY: the caller's promise; `SPREAD` lanes from a row before `whole` on end before the last one does.
+    unsafe {
+        for row in 0..whole {
+            to.pointer.add(row * lanes).cast::<[T; SPREAD]>().write_unaligned(values(row));
+        }
+        for row in whole..rows {
+            to.line_mut(row, lanes).copy_from_slice(&values(row)[..lanes]);
+        }
+    }
 }
 
 /// # Safety
