@@ -8,7 +8,7 @@
 use super::code::{Domain, Instruction, Operation, Source};
 use super::grouping::{Grouping, SPREAD};
 use super::leaf::Plan;
-use super::loops::{View, fold, gather, map, map2, map2_long, map3, spread, update, update2};
+use super::loops::{View, fold, gather, map, map2, map2_long, map3, repeat, spread, update, update2};
 #[cfg(target_arch = "x86_64")]
 use super::real::{Avx2, Avx512};
 use super::real::{Baseline, Isa, Level, Real, maximum, minimum, multiply_add};
@@ -17,7 +17,7 @@ use super::tile;
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
 /// The most rows of a block.
-pub const ROWS: usize = 64;
+pub const ROWS: usize = 256;
 /// The partial results of a folded reduction, which are combined in a fixed order.
 pub const PARTS: usize = 32;
 
@@ -429,9 +429,9 @@ impl<T: Real> Machine<T> {
         let (pointer, row, lane) = self.strided(context, access, shape);
         // SAFETY: `strided` checked the whole block.
         unsafe {
-            if row == 0 && shape.1 <= SPREAD {
-                let lanes: [T; SPREAD] = std::array::from_fn(|l| *pointer.offset(l.min(shape.1 - 1) as isize * lane));
-                spread(to, shape, |_| lanes);
+            if row == 0 && to.row == shape.1 as isize {
+                gather(to, (1, shape.1), pointer, 0, lane);
+                repeat(to, shape);
             } else {
                 gather(to, shape, pointer, row, lane);
             }

@@ -117,6 +117,7 @@ impl<T: Real> Plan<T> {
             && self.is_straight(position)
             && !self.loops[..self.outputs].iter().any(|l| l.range.uses(variable))
             && inner.iter().all(|l| !l.range.uses(variable) || !l.range.variables().any(of_group))
+            && !inner.iter().any(|l| l.range.bends_at(variable))
             && conditions.all(|l| apart(l) && !l.bends_at(variable))
     }
 
@@ -127,16 +128,26 @@ impl<T: Real> Plan<T> {
         let moving = || self.loops[self.outputs..].iter().map(|l| &l.range).filter(|range| range.uses(row));
         let first: Vec<(i64, i64)> = moving().map(|range| range.at(point)).collect();
         let start = point[row];
-        let mut count = 1;
-        while count < run {
+        let mut is_same = |count: i64| {
             point[row] = start + count;
-            if !moving().zip(&first).all(|(range, first)| range.at(point) == *first) {
-                break;
-            }
-            count += 1;
+            let same = moving().zip(&first).all(|(range, first)| range.at(point) == *first);
+            point[row] = start;
+            same
+        };
+        // A lower end is convex in the row and an upper end concave, so what is the same at the next row is the same
+        // up to some row and never after.
+        if first.is_empty() || run == 1 || is_same(1) && is_same(run - 1) {
+            return run as usize;
         }
-        point[row] = start;
-        count as usize
+        if !is_same(1) {
+            return 1;
+        }
+        let (mut same, mut other) = (1, run - 1);
+        while same + 1 < other {
+            let middle = same + (other - same) / 2;
+            if is_same(middle) { same = middle } else { other = middle }
+        }
+        same as usize + 1
     }
 
     /// Whether no range, guard or index condition depends on a loop that may be taken as lanes.
@@ -174,14 +185,9 @@ impl<T: Real> Plan<T> {
 
     /// About how many values each loop has.
     pub fn extents(&self) -> Vec<f64> {
-        let mut point = self.sample.clone();
-        let mut extents = Vec::with_capacity(self.loops.len());
-        for l in &self.loops {
-            let (low, high) = l.range.at(&point);
-            extents.push((high - low + 1).max(0) as f64);
-            point[l.variable] = low + (high - low) / 2;
-        }
-        extents
+        let middle = self.middle();
+        let extent = |(low, high): (i64, i64)| (high - low + 1).max(0) as f64;
+        self.loops.iter().map(|l| extent(l.range.at(&middle))).collect()
     }
 
     /// The innermost output with contiguous results, else the innermost reduction, else the innermost output; loops

@@ -12,7 +12,7 @@ use gradix::diagnostic::Diagnostic;
 use gradix::nest::{Leaf, Nest, Shape};
 use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, TensorId, UnaryOp};
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 /// One definition over a box of points.
 pub struct Plan<T> {
@@ -32,6 +32,8 @@ pub struct Plan<T> {
     pub sweep: Option<Sweep<T>>,
     /// Values of the variables of work and tiles, for estimates.
     pub sample: Vec<i64>,
+    /// The code where there are no conditions on indices.
+    only: OnceLock<Arc<Code<T>>>,
     variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
 }
 
@@ -140,6 +142,7 @@ pub fn plan<T: Real>(
         contraction: None,
         sweep: None,
         sample,
+        only: OnceLock::new(),
         variants: RwLock::default(),
     };
     reshape(&mut plan, &mut hints, &|variable| translator.magnitude(variable));
@@ -152,11 +155,15 @@ pub fn plan<T: Real>(
 impl<T: Real> Plan<T> {
     /// The code for these outcomes of the conditions on indices.
     pub fn variant(&self, outcomes: &[bool]) -> Arc<Code<T>> {
+        let made = || Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));
+        if outcomes.is_empty() {
+            return self.only.get_or_init(made).clone();
+        }
         let known = |variants: &HashMap<Vec<bool>, Arc<Code<T>>>| variants.get(outcomes).cloned();
         if let Some(code) = self.variants.read().ok().and_then(|variants| known(&variants)) {
             return code;
         }
-        let code = Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));
+        let code = made();
         if let Ok(mut variants) = self.variants.write() {
             if variants.len() >= MOST_VARIANTS {
                 variants.clear();

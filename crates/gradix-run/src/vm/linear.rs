@@ -115,6 +115,11 @@ impl Bounds {
         (low.saturating_mul(self.scale), high.saturating_mul(self.scale).saturating_add(self.scale - 1))
     }
 
+    /// Whether a variable occurs in a floor.
+    pub fn bends_at(&self, variable: usize) -> bool {
+        self.low.iter().chain(&self.high).any(|l| l.bends_at(variable))
+    }
+
     /// All variables that occur.
     pub fn variables(&self) -> impl Iterator<Item = usize> {
         self.low.iter().chain(&self.high).flat_map(Linear::variables)

@@ -36,7 +36,7 @@ const LARGEST: i128 = 1 << 56;
 /// Counts a loop of the reduction from a multiple of an output, if both ends of its range move with that.
 fn shift<T>(plan: &mut Plan<T>, position: usize, output: usize, magnitude: &dyn Fn(usize) -> i128) {
     let Loop { variable, range } = &plan.loops[position];
-    let (variable, Some(factor)) = (*variable, common_factor(range, output)) else { return };
+    let (variable, Some(factor)) = (*variable, common_factor(range, output, &plan.middle())) else { return };
     let reach = i128::from(factor).abs().saturating_mul(magnitude(output));
     let weight = plan.expressions().map(|l| l.weight(variable)).max().unwrap_or(0).max(1);
     if reach.saturating_mul(weight) > LARGEST {
@@ -46,11 +46,11 @@ fn shift<T>(plan: &mut Plan<T>, position: usize, output: usize, magnitude: &dyn 
     plan.loops[position].range.sides_mut().for_each(|l| l.add(output, -factor));
 }
 
-/// The factor of a variable that a lower and an upper bound share.
-fn common_factor(range: &Bounds, variable: usize) -> Option<i64> {
-    let factors = range.low.iter().map(|l| l.factor(variable));
-    let mut shared = factors.filter(|f| *f != 0 && range.high.iter().any(|h| h.factor(variable) == *f));
-    shared.next().filter(|_| !range.low.iter().chain(&range.high).any(|l| l.bends_at(variable)))
+/// The factor of a variable that the bounds that count at a point share.
+fn common_factor(range: &Bounds, variable: usize, point: &[i64]) -> Option<i64> {
+    let low = range.low.iter().max_by_key(|l| l.at(point))?.factor(variable);
+    let high = range.high.iter().min_by_key(|h| h.at(point))?.factor(variable);
+    (low == high && low != 0 && !range.bends_at(variable)).then_some(low)
 }
 
 /// Outputs in any order, and neighbours of the reduction.
@@ -101,6 +101,16 @@ fn collapse<T>(plan: &mut Plan<T>, outer: usize, inner: usize, hints: &mut Hints
 }
 
 impl<T> Plan<T> {
+    /// About the middle point of the leaf.
+    pub fn middle(&self) -> Vec<i64> {
+        let mut point = self.sample.clone();
+        for l in &self.loops {
+            let (low, high) = l.range.at(&point);
+            point[l.variable] = low + (high - low) / 2;
+        }
+        point
+    }
+
     /// The places of accesses and the numbers of index expressions.
     fn values(&self) -> impl Iterator<Item = &Linear> {
         self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices)
@@ -151,5 +161,51 @@ impl Linear {
 impl Bounds {
     fn sides_mut(&mut self) -> impl Iterator<Item = &mut Linear> {
         self.low.iter_mut().chain(&mut self.high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::linear::Floor;
+
+    fn linear(constant: i64, terms: &[(usize, i64)], floors: Vec<Floor>) -> Linear {
+        Linear { constant, terms: terms.to_vec(), floors }
+    }
+
+    #[test]
+    fn what_is_substituted_has_the_value_at_the_shifted_point() {
+        let floor = Floor { inner: linear(1, &[(1, -3)], Vec::new()), divisor: 2, factor: 5 };
+        let before = linear(7, &[(0, 4), (1, -2)], vec![floor]);
+        for factor in -2..3 {
+            let mut after = before.clone();
+            after.substitute(1, 0, factor);
+            for (output, variable) in (-4..5).flat_map(|o| (-4..5).map(move |v| (o, v))) {
+                assert_eq!(after.at(&[output, variable]), before.at(&[output, variable + factor * output]));
+            }
+        }
+        assert_eq!(before.weight(1), 2 + 15);
+    }
+
+    #[test]
+    fn only_what_moves_at_both_ends_is_shifted() {
+        let bound = |constant: i64, factor: i64| linear(constant, &[(0, factor)], Vec::new());
+        let factor = |low: Vec<Linear>, high: Vec<Linear>, output: usize| {
+            common_factor(&Bounds { low, high, scale: 1 }, output, &[4, 0])
+        };
+        assert_eq!(factor(vec![bound(0, 2)], vec![bound(5, 2)], 0), Some(2));
+        assert_eq!(factor(vec![bound(0, 0), bound(-3, 1)], vec![bound(9, 0), bound(3, 1)], 0), Some(1));
+        assert_eq!(factor(vec![bound(0, 0), bound(1, -1)], vec![bound(2, 0), bound(9, -1)], 0), None);
+        assert_eq!(factor(vec![bound(0, 1)], vec![bound(5, 0)], 0), None);
+        assert_eq!(factor(vec![bound(0, 1)], vec![bound(5, -1)], 0), None);
+        assert_eq!(factor(vec![bound(0, 1)], vec![bound(5, 1)], 1), None);
+    }
+
+    #[test]
+    fn a_scaled_range_has_as_many_values_for_each() {
+        let bound = |constant: i64| vec![linear(constant, &[], Vec::new())];
+        assert_eq!(Bounds { low: bound(-1), high: bound(2), scale: 3 }.at(&[]), (-3, 8));
+        assert_eq!(constant_range(&Bounds { low: bound(4), high: bound(3), scale: 3 }), None);
+        assert_eq!(constant_range(&Bounds { low: bound(4), high: bound(4), scale: 3 }), Some((12, 3)));
     }
 }

@@ -22,6 +22,8 @@ pub struct Sweep<T> {
     row: Option<(usize, usize)>,
     /// A range or guard depends on the row.
     uneven: bool,
+    /// The terms are the same at all outputs.
+    fixed: bool,
     operands: [Operand<T>; 2],
     /// The first operand has a lane for each of the second one's; else one value for all of them.
     paired: bool,
@@ -63,7 +65,11 @@ pub fn sweep<T: Real>(plan: &Plan<T>, hints: Hints) -> Option<Sweep<T>> {
     let row = plan.best_row(lane, hints.rows);
     let uneven = row.is_some_and(|row| !plan.is_free(row));
     let with_variable = |p: usize| (plan.loops[p].variable, p);
-    Some(Sweep { rule, lane: with_variable(lane), row: row.map(with_variable), uneven, operands, paired })
+    let (outputs, reduction) = plan.loops.split_at(plan.outputs);
+    let fixed = !outputs.iter().any(|o| {
+        reduction.iter().any(|l| l.range.uses(o.variable)) || plan.guards.iter().any(|g| g.linear.uses(o.variable))
+    });
+    Some(Sweep { rule, lane: with_variable(lane), row: row.map(with_variable), uneven, fixed, operands, paired })
 }
 
 /// The rule of a body, and the nodes of its operands.
@@ -109,7 +115,7 @@ fn operands<T: Real>(plan: &Plan<T>, nodes: [usize; 2], lane: usize) -> Option<(
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, sweep: &Sweep<T>) {
     machine.accumulator.reserve(block::<T>());
     let code = code(machine.level, sweep.rule, sweep.paired);
-    Leaf { machine, plan, sweep, code, table: Vec::new() }.outputs(0);
+    Leaf { machine, plan, sweep, code, table: Vec::new(), reach: [(0, 0); 2], lasting: false }.outputs(0);
 }
 
 struct Leaf<'a, T> {
@@ -119,6 +125,10 @@ struct Leaf<'a, T> {
     code: Code<T>,
     /// How far the terms of both operands lie from where the variables of the reduction are 0.
     table: Vec<[i64; 2]>,
+    /// The nearest and the farthest of them.
+    reach: [(i64, i64); 2],
+    /// The table holds all terms, now and at the next outputs.
+    lasting: bool,
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
@@ -194,12 +204,28 @@ impl<T: Real> Leaf<'_, T> {
         });
         let neutral = T::of(self.plan.reduction.map_or(0.0, ReduceOp::neutral));
         let mut start = (!self.plan.accumulate).then_some(neutral);
-        let mut full = |leaf: &mut Self| {
-            leaf.rows(shape, Place { pointer: to, row }, origins, start.take());
-            leaf.table.clear();
+        let to = Place { pointer: to, row };
+        if !self.lasting {
+            self.table.clear();
+            self.lasting = self.sweep.fixed;
+            self.list(0, [0, 0], &mut |leaf| {
+                leaf.measure();
+                leaf.rows(shape, to, origins, start.take());
+                leaf.table.clear();
+                leaf.lasting = false;
+            });
+            self.measure();
+        }
+        self.rows(shape, to, origins, start.take());
+    }
+
+    /// Notes how far the terms of the table reach.
+    fn measure(&mut self) {
+        let reach = |side: usize| {
+            let places = self.table.iter().map(|term| term[side]);
+            places.fold((i64::MAX, i64::MIN), |(least, most), place| (least.min(place), most.max(place)))
         };
-        self.list(0, [0, 0], &mut full);
-        full(self);
+        self.reach = [reach(0), reach(1)];
     }
 
     /// Lists the terms from a loop of the reduction on, and calls `full` where the table is.
@@ -259,8 +285,7 @@ impl<T: Real> Leaf<'_, T> {
         let step = |variable: Option<(usize, usize)>| variable.map_or(0, |(v, _)| place.factor(v));
         let steps = (step(self.sweep.row), step(Some(self.sweep.lane)));
         let buffer = self.machine.buffers[*buffer];
-        let reach = |(least, most): (i64, i64), term: &[i64; 2]| (least.min(term[side]), most.max(term[side]));
-        let (least, most) = self.table.iter().fold((i64::MAX, i64::MIN), reach);
+        let (least, most) = self.reach[side];
         if least <= most {
             buffer.at(origin + least, steps, shape);
             buffer.at(origin + most, steps, shape);
@@ -378,10 +403,11 @@ unsafe fn rows<T: Real, I: Isa, R: Step, const PAIRED: bool>(work: &Rows<'_, T>)
             };
         }
         vectors!(I::Vector<T>, 8);
-        vectors!(I::Vector<T>, 4);
         vectors!(I::Vector<T>, 2);
         vectors!(I::Vector<T>, 1);
         vectors!(Array<T, 4, I>, 1);
+        vectors!(Array<T, 1, I>, 3);
+        vectors!(Array<T, 1, I>, 2);
         vectors!(Array<T, 1, I>, 1);
     }
 }
