@@ -177,9 +177,10 @@ g[i, j] = min[b] x[b, i, j]",
     for text in texts {
         let Resolved { program, .. } = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
         let derivative = Gradient::new(&program, None, None).unwrap().derivative;
-        for (program, (n, k)) in [&program, &derivative].into_iter().flat_map(|program| {
-            [(0, 3), (5, 0), (1, 1), (4, 1), (70, 3), (20, 8), (9, 17)].map(|sizes| (program, sizes))
-        }) {
+        for (program, (n, k)) in [&program, &derivative]
+            .into_iter()
+            .flat_map(|program| [(0, 3), (5, 0), (1, 1), (40, 3), (9, 17)].map(|sizes| (program, sizes)))
+        {
             let given = [("N", n), ("K", k)].map(|(name, size)| (name.to_string(), Int::from(size)));
             let known = Known { given: given.into_iter().collect(), shapes: Vec::new() };
             let Ok(sizes) = bind(program, &known, &Default::default()) else { continue };
@@ -187,5 +188,5 @@ g[i, j] = min[b] x[b, i, j]",
             compared += 1;
         }
     }
-    assert!(compared > 20, "{compared}");
+    assert!(compared > 15, "{compared}");
 }
