@@ -11,7 +11,8 @@
 
 use super::code::{Code, Source};
 use super::execute::{Context, Machine, PARTS, ROWS, block, execute};
-use super::leaf::{Grouping, Outputs, Plan};
+use super::grouping::Grouping;
+use super::leaf::{Outputs, Plan};
 use super::real::{Real, maximum, minimum};
 use gradix::program::ReduceOp;
 use std::sync::Arc;
@@ -53,10 +54,6 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
     /// All groups of rows and lanes at this point of the other outputs.
     fn groups(&mut self) {
         let (plan, grouping) = (self.context.plan, self.context.grouping);
-        let guarded = plan.reduction.is_none() && !grouping.split;
-        if guarded && !plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
-            return;
-        }
         let range = |group: Option<(usize, usize)>, point: &[i64]| match group {
             Some((_, position)) => plan.loops[position].range.at(point),
             None => (0, 0),
@@ -69,11 +66,14 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         let most = if plan.graph.nodes.len() > LONG { block::<T>() / 2 } else { block::<T>() };
         let width = if grouping.folded { most / 4 } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
         let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
-        for row in (rows.0..=rows.1).step_by(height) {
+        let mut row = rows.0;
+        while row <= rows.1 {
+            self.set(grouping.row, row);
+            let left = height.min((rows.1 - row + 1) as usize);
+            self.machine.rows = self.even_rows(left);
+            row += self.machine.rows as i64;
             for lane in (lanes.0..=lanes.1).step_by(width) {
-                self.machine.rows = height.min((rows.1 - row + 1) as usize);
                 self.machine.lanes = width.min((lanes.1 - lane + 1) as usize);
-                self.set(grouping.row, row);
                 self.set(grouping.lane.filter(|_| !grouping.folded), lane);
                 self.machine.pitch = pitch::<T>(if grouping.folded { width } else { self.machine.lanes });
                 self.group(width);
@@ -89,9 +89,21 @@ impl<T: Real> Leaf<'_, T> {
         }
     }
 
+    /// How many of so many rows from the point on do the same.
+    fn even_rows(&mut self, most: usize) -> usize {
+        match self.context.grouping.row.filter(|_| self.context.grouping.uneven) {
+            Some((variable, _)) => self.context.plan.even_rows(&mut self.machine.point, variable, most),
+            None => most,
+        }
+    }
+
     /// One group of outputs; `width` lanes at once where they are a reduction.
     fn group(&mut self, width: usize) {
         self.dirty = 0;
+        let guarded = self.context.plan.reduction.is_none() && !self.context.grouping.split;
+        if guarded && !self.context.plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
+            return;
+        }
         if !self.changing && !self.context.grouping.split {
             self.decide();
         }

@@ -6,7 +6,8 @@
 //! sides and blends them. Instructions are in *levels*: level `r + 1` has what changes with the reduction's loop `r`,
 //! level 0 what changes with none of them; where the lanes are a reduction, blocks have a last level of their own.
 
-use super::leaf::{Grouping, Node, Plan, Test};
+use super::grouping::Grouping;
+use super::leaf::{Node, Plan, Test};
 use super::real::Real;
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
@@ -50,7 +51,7 @@ pub enum Source {
     Scalar(usize),
     Rows(usize),
     Block(usize),
-    /// An access whose lanes lie one after the other.
+    /// An access whose lanes lie one after the other, and where they are packed its rows too.
     Memory(usize),
     /// What a reduction has so far: a block, or where it is folded, some values for each row.
     Accumulator,
@@ -65,6 +66,8 @@ pub enum Operation {
     Index(usize),
     Unary(UnaryOp),
     Binary(BinaryOp),
+    /// A value for each row, in all lanes.
+    Spread,
     /// `a ^ 0.5`
     Root,
     /// `a*b + c`
@@ -100,7 +103,7 @@ pub enum Operation {
 
 /// The code for the node at `root`; where `finish` is set it goes on to the target or the accumulator.
 pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], root: usize, finish: bool) -> Code<T> {
-    let mut build = Build { plan, grouping, outcomes, values: Vec::new() };
+    let mut build = Build { plan, grouping, outcomes, values: Vec::new(), spread: Vec::new() };
     let root = build.values(root);
     Emit::new(plan, grouping, build.values).emit(root, finish)
 }
@@ -128,6 +131,8 @@ struct Build<'a, T> {
     grouping: &'a Grouping,
     outcomes: &'a [bool],
     values: Vec<Value<T>>,
+    /// What was spread, and to which value.
+    spread: Vec<(usize, usize)>,
 }
 
 enum Decided {
@@ -290,7 +295,22 @@ impl<T: Real> Build<'_, T> {
     fn value(&mut self, operation: Operation, operands: &[usize]) -> usize {
         let domain = operands.iter().map(|o| self.values[*o].domain).max().unwrap_or(Domain::Scalar);
         let level = operands.iter().map(|o| self.values[*o].level).max().unwrap_or(0);
-        self.add(Kind::Operation(operation), operands, domain, level)
+        let operands: Vec<usize> = match (domain, self.grouping.packed) {
+            (Domain::Block, Some(_)) => operands.iter().map(|o| self.spread(*o)).collect(),
+            _ => operands.to_vec(),
+        };
+        self.add(Kind::Operation(operation), &operands, domain, level)
+    }
+
+    /// A block of what has a value for each row.
+    fn spread(&mut self, value: usize) -> usize {
+        let Value { domain: Domain::Rows, level, .. } = self.values[value] else { return value };
+        if let Some((_, block)) = self.spread.iter().find(|(v, _)| *v == value) {
+            return *block;
+        }
+        let block = self.add(Kind::Operation(Operation::Spread), &[value], Domain::Block, level);
+        self.spread.push((value, block));
+        block
     }
 
     fn add(&mut self, kind: Kind<T>, operands: &[usize], domain: Domain, level: usize) -> usize {
@@ -476,7 +496,9 @@ impl<'a, T: Real> Emit<'a, T> {
 
     fn is_contiguous(&self, access: usize) -> bool {
         let place = &self.plan.accesses[access].place;
-        self.grouping.lane.is_some_and(|(lane, _)| place.factor(lane) == 1 && !place.bends_at(lane))
+        let across = self.grouping.row.map(|(row, _)| place.factor(row));
+        let gaps = self.grouping.packed.is_some() && self.grouping.packed != across;
+        self.grouping.lane.is_some_and(|(lane, _)| place.factor(lane) == 1 && !place.bends_at(lane)) && !gaps
     }
 
     /// The access that instructions can use in place.

@@ -9,7 +9,8 @@
 
 use super::code::{Code, Source, compile};
 use super::execute::{Context, Machine, block, execute};
-use super::leaf::{Grouping, Node, Outputs, Plan};
+use super::grouping::{Grouping, Hints};
+use super::leaf::{Node, Outputs, Plan};
 use super::linear::Linear;
 use super::real::{Level, Real};
 use super::recognise::{Recognise, Recognised};
@@ -54,7 +55,7 @@ const TABLE: usize = 1 << 14;
 const KEPT: usize = 1 << 18;
 
 /// Finds out whether a leaf is a contraction.
-pub fn contraction<T: Real>(plan: &mut Plan<T>, lanes: Option<usize>, rows: Option<usize>) -> Option<Contraction<T>> {
+pub fn contraction<T: Real>(plan: &mut Plan<T>, Hints { lanes, rows }: Hints) -> Option<Contraction<T>> {
     plan.reduction?;
     if !plan.graph.conditions.is_empty() || plan.reads_target() {
         return None;
@@ -132,6 +133,15 @@ fn side<T: Real>(plan: &Plan<T>, m: Option<usize>, n: usize, own: Option<usize>,
     let bends = |access: usize| plan.loops.iter().any(|l| plan.accesses[access].place.bends_at(l.variable));
     let straight = plain.is_some_and(|access| !bends(access));
     Side { plain, code: compile(plan, &grouping, &[], root, false), grouping, stationary, straight }
+}
+
+impl<T: Real> Contraction<T> {
+    /// About how many terms all pairs of rows and lanes have together, if there are rows.
+    pub fn terms_per_tile(&self, plan: &Plan<T>) -> Option<f64> {
+        let extents = plan.extents();
+        let sides = self.sides.each_ref().map(|side| side.grouping.lane.map(|(_, position)| extents[position]));
+        Some(sides[0]? * sides[1]? * extents[plan.outputs..].iter().product::<f64>())
+    }
 }
 
 /// Runs all points of a leaf; the variables of work and tiles are set.

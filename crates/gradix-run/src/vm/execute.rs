@@ -6,8 +6,9 @@
 #![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
 
 use super::code::{Domain, Instruction, Operation, Source};
-use super::leaf::{Grouping, Plan};
-use super::loops::{View, fold, gather, map, map2, map2_long, map3, update, update2};
+use super::grouping::{Grouping, SPREAD};
+use super::leaf::Plan;
+use super::loops::{View, fold, gather, map, map2, map2_long, map3, repeat, spread, update, update2};
 #[cfg(target_arch = "x86_64")]
 use super::real::{Avx2, Avx512};
 use super::real::{Baseline, Isa, Level, Real, maximum, minimum, multiply_add};
@@ -16,7 +17,7 @@ use super::tile;
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
 /// The most rows of a block.
-pub const ROWS: usize = 64;
+pub const ROWS: usize = 256;
 /// The partial results of a folded reduction, which are combined in a fixed order.
 pub const PARTS: usize = 32;
 
@@ -120,8 +121,9 @@ fn scalar<T: Real>(machine: &mut Machine<T>, context: &Context<'_, T>, instructi
         Operation::And => a * b,
         Operation::Or => maximum(a, b),
         Operation::Select => select(a, b, c),
-        // The end of a body is on blocks.
-        Operation::Store
+        // What is spread and the end of a body are on blocks.
+        Operation::Spread
+        | Operation::Store
         | Operation::Accumulate(_)
         | Operation::AddProduct
         | Operation::AddSquaredDifference
@@ -152,6 +154,8 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
         match instruction.operation {
             Operation::Unary(op) => unary::<T, I>(op, Blocks { shape, to, a, b }),
             Operation::Binary(op) => binary::<T, I>(op, Blocks { shape, to, a, b }),
+            Operation::Spread if shape.1 <= SPREAD => spread(to, shape, |row| [a.value(row); SPREAD]),
+            Operation::Spread => map(shape, to, a, |a| a),
             Operation::Root => map(shape, to, a, root),
             Operation::MultiplyAdd => map3(shape, to, a, b, c, multiply_add::<T, I>),
             Operation::MultiplySubtract => map3(shape, to, a, b, c, |a, b, c| multiply_add::<T, I>(a, b, -c)),
@@ -424,7 +428,14 @@ impl<T: Real> Machine<T> {
         let shape = (self.rows, self.lanes);
         let (pointer, row, lane) = self.strided(context, access, shape);
         // SAFETY: `strided` checked the whole block.
-        unsafe { gather(to, shape, pointer, row, lane) };
+        unsafe {
+            if row == 0 && to.row == shape.1 as isize {
+                gather(to, (1, shape.1), pointer, 0, lane);
+                repeat(to, shape);
+            } else {
+                gather(to, shape, pointer, row, lane);
+            }
+        }
     }
 
     #[inline(always)]

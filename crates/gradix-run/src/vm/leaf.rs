@@ -3,13 +3,16 @@
 use super::code::{Code, compile};
 use super::contract::{Contraction, contraction};
 use super::failed;
+use super::grouping::{Grouping, Hints, group};
 use super::linear::{Bounds, Condition, Linear, Translator};
 use super::real::Real;
+use super::reshape::reshape;
+use super::sweep::{Sweep, sweep};
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{Leaf, Nest};
+use gradix::nest::{Leaf, Nest, Shape};
 use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, TensorId, UnaryOp};
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 /// One definition over a box of points.
 pub struct Plan<T> {
@@ -25,8 +28,12 @@ pub struct Plan<T> {
     pub grouping: Grouping,
     /// Set where the leaf runs on register tiles.
     pub contraction: Option<Contraction<T>>,
+    /// Set where it runs row by row, with the results in registers.
+    pub sweep: Option<Sweep<T>>,
     /// Values of the variables of work and tiles, for estimates.
-    sample: Vec<i64>,
+    pub sample: Vec<i64>,
+    /// The code where there are no conditions on indices.
+    only: OnceLock<Arc<Code<T>>>,
     variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
 }
 
@@ -101,24 +108,6 @@ pub enum Test {
     Or(Box<Test>, Box<Test>),
 }
 
-/// Which variables run over vectors.
-///
-/// No range depends on them, and apart from lanes that are split no guard or index condition does, so all points of a
-/// group do the same.
-#[derive(Clone, Debug, Default)]
-pub struct Grouping {
-    /// The variable that runs along instructions, and its loop.
-    pub lane: Option<(usize, usize)>,
-    /// An output that instructions run across, and its loop. No index expression has it in a floor.
-    pub row: Option<(usize, usize)>,
-    /// The lane is a reduction.
-    pub folded: bool,
-    /// A guard or index condition depends on the lane: blocks are split where an outcome changes.
-    pub split: bool,
-    /// The reduction's other loops, from the outermost in.
-    pub levels: Vec<usize>,
-}
-
 /// The translation of a leaf; `extents` are those of all buffers, and `sample` has likely values of the variables of
 /// work and tiles.
 pub fn plan<T: Real>(
@@ -139,6 +128,8 @@ pub fn plan<T: Real>(
     let nodes = build.nodes(leaf.body)?;
     let Build { accesses, indices, conditions, .. } = build;
     let graph = Graph { body: nodes.len() - 1, nodes, indices, conditions };
+    let Shape { lanes, rows, .. } = leaf.shape;
+    let mut hints = Hints { lanes, rows: rows.map(|(position, _)| position) };
     let mut plan = Plan {
         accesses,
         loops,
@@ -149,22 +140,30 @@ pub fn plan<T: Real>(
         graph,
         grouping: Grouping::default(),
         contraction: None,
+        sweep: None,
         sample,
+        only: OnceLock::new(),
         variants: RwLock::default(),
     };
-    plan.grouping = plan.group(leaf.shape.lanes, leaf.shape.rows.map(|(position, _)| position));
-    plan.contraction = contraction(&mut plan, leaf.shape.lanes, leaf.shape.rows.map(|(position, _)| position));
+    reshape(&mut plan, &mut hints, &|variable| translator.magnitude(variable));
+    plan.grouping = group(&plan, hints);
+    plan.contraction = contraction(&mut plan, hints);
+    plan.sweep = sweep(&plan, hints);
     Ok(plan)
 }
 
 impl<T: Real> Plan<T> {
     /// The code for these outcomes of the conditions on indices.
     pub fn variant(&self, outcomes: &[bool]) -> Arc<Code<T>> {
+        let made = || Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));
+        if outcomes.is_empty() {
+            return self.only.get_or_init(made).clone();
+        }
         let known = |variants: &HashMap<Vec<bool>, Arc<Code<T>>>| variants.get(outcomes).cloned();
         if let Some(code) = self.variants.read().ok().and_then(|variants| known(&variants)) {
             return code;
         }
-        let code = Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));
+        let code = made();
         if let Ok(mut variants) = self.variants.write() {
             if variants.len() >= MOST_VARIANTS {
                 variants.clear();
@@ -178,81 +177,7 @@ impl<T: Real> Plan<T> {
     pub fn reads_target(&self) -> bool {
         self.accesses[1..].iter().any(|access| access.buffer == self.accesses[0].buffer)
     }
-
-    fn group(&self, lanes: Option<usize>, rows: Option<usize>) -> Grouping {
-        let target = &self.accesses[0];
-        let shifted = |access: &Access| access.buffer == target.buffer && access.place != target.place;
-        let lane = match self.accesses.iter().any(shifted) {
-            true => None,
-            false => lanes.filter(|p| self.is_free(*p) || self.is_splittable(*p)).or_else(|| self.best_lane()),
-        };
-        let Some(lane) = lane else {
-            return Grouping { levels: self.variables(self.outputs..self.loops.len()), ..Grouping::default() };
-        };
-        let folded = lane >= self.outputs;
-        let straight = |p: &usize| *p != lane && *p < self.outputs && self.is_free(*p) && self.is_straight(*p);
-        let row = rows.filter(straight).or_else(|| (0..self.outputs).rev().find(straight));
-        let mut levels = self.variables(self.outputs..self.loops.len());
-        levels.retain(|variable| *variable != self.loops[lane].variable);
-        let with_variable = |p: usize| (self.loops[p].variable, p);
-        let split = !self.is_free(lane);
-        Grouping { lane: Some(with_variable(lane)), row: row.map(with_variable), folded, split, levels }
-    }
-
-    fn variables(&self, positions: std::ops::Range<usize>) -> Vec<usize> {
-        self.loops[positions].iter().map(|l| l.variable).collect()
-    }
-
-    /// Whether no range, guard or index condition depends on a loop that may be taken as lanes.
-    pub fn is_free(&self, position: usize) -> bool {
-        let Some(Loop { variable, .. }) = self.loops.get(position) else { return false };
-        let innermost = position + 1 == self.loops.len();
-        (position < self.outputs || innermost)
-            && !self.loops.iter().any(|l| l.range.uses(*variable))
-            && !self.guards.iter().chain(&self.graph.conditions).any(|c| c.linear.uses(*variable))
-    }
-
-    /// Whether a loop may be taken as lanes if these are split where a guard or condition changes.
-    fn is_splittable(&self, position: usize) -> bool {
-        let Some(Loop { variable, .. }) = self.loops.get(position) else { return false };
-        (position < self.outputs || position + 1 == self.loops.len())
-            && !self.loops.iter().any(|l| l.range.uses(*variable))
-            && !self.guards.iter().chain(&self.graph.conditions).any(|c| c.linear.bends_at(*variable))
-    }
-
-    /// Whether every index expression is linear in a loop's variable.
-    pub fn is_straight(&self, position: usize) -> bool {
-        let variable = self.loops[position].variable;
-        let places = self.accesses.iter().map(|access| &access.place);
-        !places.chain(&self.graph.indices).any(|linear| linear.bends_at(variable))
-    }
-
-    /// About how many values each loop has.
-    pub fn extents(&self) -> Vec<f64> {
-        let mut point = self.sample.clone();
-        let mut extents = Vec::with_capacity(self.loops.len());
-        for l in &self.loops {
-            let (low, high) = l.range.at(&point);
-            extents.push((high - low + 1).max(0) as f64);
-            point[l.variable] = low + (high - low) / 2;
-        }
-        extents
-    }
-
-    /// The innermost output with contiguous results, else the innermost reduction, else the innermost output; loops
-    /// that need no splitting first, unless they are short.
-    fn best_lane(&self) -> Option<usize> {
-        let extents = self.extents();
-        let unit = |p: &usize| *p < self.outputs && self.accesses[0].place.factor(self.loops[*p].variable) == 1;
-        let mut usable: Vec<usize> =
-            (0..self.loops.len()).rev().filter(|p| self.is_free(*p) || self.is_splittable(*p)).collect();
-        usable.sort_by_key(|p| (extents[*p] < SHORT, !unit(p), !self.is_free(*p)));
-        usable.first().copied()
-    }
 }
-
-/// Loops of fewer values are not worth vectors.
-const SHORT: f64 = 8.0;
 
 impl<T> Graph<T> {
     /// Which nodes depend on a variable.

@@ -51,6 +51,12 @@ impl Linear {
         self.factor(variable) != 0 || self.bends_at(variable)
     }
 
+    /// All variables that occur.
+    pub fn variables(&self) -> impl Iterator<Item = usize> {
+        let inside = self.floors.iter().flat_map(|floor| floor.inner.variables().collect::<Vec<_>>());
+        self.terms.iter().map(|(variable, _)| *variable).chain(inside)
+    }
+
     /// Whether a variable occurs in a floor, so that the value is not linear in it.
     pub fn bends_at(&self, variable: usize) -> bool {
         self.floors.iter().any(|floor| floor.inner.uses(variable))
@@ -91,11 +97,12 @@ impl Condition {
     }
 }
 
-/// From the largest of `low` to the smallest of `high`, both included.
+/// From the largest of `low` to the smallest of `high`, both included; `scale` values for each of these.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     pub low: Vec<Linear>,
     pub high: Vec<Linear>,
+    pub scale: i64,
 }
 
 impl Bounds {
@@ -104,7 +111,18 @@ impl Bounds {
     pub fn at(&self, point: &[i64]) -> (i64, i64) {
         let low = self.low.iter().map(|l| l.at(point)).max().unwrap_or(0);
         let high = self.high.iter().map(|h| h.at(point)).min().unwrap_or(-1);
-        (low, high)
+        // An empty range may lie anywhere.
+        (low.saturating_mul(self.scale), high.saturating_mul(self.scale).saturating_add(self.scale - 1))
+    }
+
+    /// Whether a variable occurs in a floor.
+    pub fn bends_at(&self, variable: usize) -> bool {
+        self.low.iter().chain(&self.high).any(|l| l.bends_at(variable))
+    }
+
+    /// All variables that occur.
+    pub fn variables(&self) -> impl Iterator<Item = usize> {
+        self.low.iter().chain(&self.high).flat_map(Linear::variables)
     }
 
     /// Whether a variable occurs.
@@ -133,6 +151,11 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
+    /// The largest magnitude of a variable.
+    pub fn magnitude(&self, variable: usize) -> i128 {
+        self.magnitudes.get(variable).copied().flatten().unwrap_or(LIMIT)
+    }
+
     /// Translates a range and binds its variable.
     pub fn range(&mut self, variable: usize, range: &Range) -> Result<Bounds, Diagnostic> {
         let side = |bounds: &[Affine]| -> Result<(Vec<Linear>, i128), Diagnostic> {
@@ -142,7 +165,7 @@ impl<'a> Translator<'a> {
         };
         let ((low, small), (high, large)) = (side(&range.low)?, side(&range.high)?);
         self.bind(variable, small.max(large))?;
-        Ok(Bounds { low, high })
+        Ok(Bounds { low, high, scale: 1 })
     }
 
     /// Translates a condition.

@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "slices of memory that the caller has checked, once for a whole block")]
 
 use super::execute::PARTS;
+use super::grouping::SPREAD;
 use super::real::Real;
 use super::tile::{Step, Vector};
 
@@ -306,6 +307,42 @@ unsafe fn rest<T: Real>(view: View<T>, row: usize, start: usize, lanes: usize) -
     values
 }
 
+/// Copies the first row to all others.
+///
+/// # Safety
+/// The target holds the shape without gaps, and its first row is there.
+#[inline(always)]
+pub unsafe fn repeat<T: Real>(to: View<T>, (rows, lanes): (usize, usize)) {
+    // SAFETY: the caller's promise.
+    let all = unsafe { to.line_mut(0, rows * lanes) };
+    let mut done = lanes;
+    while done < all.len() {
+        let (from, rest) = all.split_at_mut(done);
+        let count = done.min(rest.len());
+        rest[..count].copy_from_slice(&from[..count]);
+        done += count;
+    }
+}
+
+/// Rows of at most [`SPREAD`] lanes, each with the first of what `values` gives.
+///
+/// # Safety
+/// The target holds the shape.
+#[inline(always)]
+pub unsafe fn spread<T: Real>(to: View<T>, (rows, lanes): (usize, usize), values: impl Fn(usize) -> [T; SPREAD]) {
+    // What a row writes beyond its end, the next ones write again.
+    let whole = if to.row == lanes as isize { rows.saturating_sub(SPREAD.div_ceil(lanes.max(1))) } else { 0 };
+    // SAFETY: the caller's promise; `SPREAD` lanes from a row before `whole` on end before the last one does.
+    unsafe {
+        for row in 0..whole {
+            to.pointer.add(row * lanes).cast::<[T; SPREAD]>().write_unaligned(values(row));
+        }
+        for row in whole..rows {
+            to.line_mut(row, lanes).copy_from_slice(&values(row)[..lanes]);
+        }
+    }
+}
+
 /// # Safety
 /// The source holds all elements at these steps, and `to` the shape; they don't overlap.
 #[inline(always)]
@@ -316,6 +353,31 @@ pub unsafe fn gather<T: Real>(to: View<T>, shape: (usize, usize), from: *const T
             let line = to.line_mut(r, shape.1);
             let start = from.offset(r as isize * row);
             line.iter_mut().enumerate().for_each(|(l, to)| *to = *start.offset(l as isize * lane));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_spread_and_repeated_up_to_the_last_lane_and_not_beyond() {
+        for (rows, lanes) in (0..40).flat_map(|rows| (1..=SPREAD).map(move |lanes| (rows, lanes))) {
+            let count = rows * lanes;
+            let mut values = vec![-1.0; count + SPREAD];
+            let to = View { pointer: values.as_mut_ptr(), row: lanes as isize, vector: true };
+            // SAFETY: the target holds the shape.
+            unsafe { spread(to, (rows, lanes), |row| [row as f64; SPREAD]) };
+            assert!(values[..count].iter().enumerate().all(|(i, v)| *v == (i / lanes) as f64));
+            if rows > 0 {
+                (0..lanes).for_each(|lane| values[lane] = lane as f64);
+                let to = View { pointer: values.as_mut_ptr(), row: lanes as isize, vector: true };
+                // SAFETY: the target holds the shape, and its first row is set.
+                unsafe { repeat(to, (rows, lanes)) };
+                assert!(values[..count].iter().enumerate().all(|(i, v)| *v == (i % lanes) as f64));
+            }
+            assert!(values[count..].iter().all(|v| *v == -1.0));
         }
     }
 }

@@ -7,7 +7,9 @@
 //! ```text
 //! leaf ─plan→ Plan ─compile→ Code        one code for each combination of outcomes of the conditions on indices
 //!               │
-//!               └─contraction→ panels and register tiles, where the body is f(a[m, k], b[k, n])
+//!               ├─contraction→ panels and register tiles, where the body is f(a[m, k], b[k, n])
+//!               │
+//!               └─sweep→ rows of results in registers, where the body is f(a[m, k], b[m, k, n])
 //! ```
 //!
 //! The numbers are the same from run to run and for any number of threads: every element is computed in an order that
@@ -18,12 +20,15 @@ mod code;
 mod contract;
 mod elementary;
 mod execute;
+mod grouping;
 mod leaf;
 mod linear;
 mod loops;
 mod real;
 mod recognise;
+mod reshape;
 mod scratch;
+mod sweep;
 mod tile;
 
 pub use real::{Level, Real};
@@ -169,9 +174,10 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
                     value += size;
                 }
             }
-            Part::Leaf(plan) => match &plan.contraction {
-                Some(contraction) => contract::run(machine, plan, contraction),
-                None => block::run(machine, plan),
+            Part::Leaf(plan) => match (&plan.sweep, &plan.contraction) {
+                (Some(sweep), _) => sweep::run(machine, plan, sweep),
+                (None, Some(contraction)) => contract::run(machine, plan, contraction),
+                (None, None) => block::run(machine, plan),
             },
         }
     }

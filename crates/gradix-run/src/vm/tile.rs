@@ -4,9 +4,10 @@
 //! that it can be used where it lies as well as from a panel.
 #![allow(unsafe_code, reason = "vector instructions, on panels and targets that the caller has checked")]
 
-use super::real::{Level, Real, maximum, minimum, multiply_add};
+use super::real::{Baseline, Isa, Level, Real, maximum, minimum, multiply_add};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 /// What a term adds to an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -472,25 +473,25 @@ vector!(
 
 /// What every machine has: the compiler makes small vectors of it.
 #[derive(Clone, Copy)]
-pub struct Array<T, const N: usize>([T; N]);
+pub struct Array<T, const N: usize, I = Baseline>([T; N], PhantomData<I>);
 
-impl<T: Real, const N: usize> Array<T, N> {
+impl<T: Real, const N: usize, I: Isa> Array<T, N, I> {
     #[inline(always)]
     fn map2(self, other: Self, f: impl Fn(T, T) -> T) -> Self {
-        Array(std::array::from_fn(|i| f(self.0[i], other.0[i])))
+        Array(std::array::from_fn(|i| f(self.0[i], other.0[i])), PhantomData)
     }
 }
 
-impl<T: Real, const N: usize> Vector<T> for Array<T, N> {
+impl<T: Real, const N: usize, I: Isa> Vector<T> for Array<T, N, I> {
     const WIDTH: usize = N;
     #[inline(always)]
     fn all(value: T) -> Self {
-        Array([value; N])
+        Array([value; N], PhantomData)
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
         // SAFETY: the caller's promise.
-        Array(std::array::from_fn(|i| unsafe { *from.add(i) }))
+        Array(std::array::from_fn(|i| unsafe { *from.add(i) }), PhantomData)
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
@@ -511,12 +512,12 @@ impl<T: Real, const N: usize> Vector<T> for Array<T, N> {
     }
     #[inline(always)]
     fn multiply_add(self, factor: Self, sum: Self) -> Self {
-        let product = |i: usize| multiply_add::<T, super::real::Baseline>(self.0[i], factor.0[i], sum.0[i]);
-        Array(std::array::from_fn(product))
+        let product = |i: usize| multiply_add::<T, I>(self.0[i], factor.0[i], sum.0[i]);
+        Array(std::array::from_fn(product), PhantomData)
     }
     #[inline(always)]
     fn magnitude(self) -> Self {
-        Array(self.0.map(T::abs))
+        Array(self.0.map(T::abs), PhantomData)
     }
     #[inline(always)]
     fn larger(self, other: Self) -> Self {

@@ -4,4 +4,5 @@ mod machine;
 mod nests;
 mod programs;
 mod random;
+mod rows;
 mod support;

@@ -11,14 +11,14 @@ use gradix_run::vm::{Level, Vm};
 use std::collections::HashMap;
 
 /// A nest with one kernel and one size, `N`.
-struct Builder {
-    nest: Nest,
+pub struct Builder {
+    pub nest: Nest,
     inputs: HashMap<String, Vec<f64>>,
     size: i64,
 }
 
 impl Builder {
-    fn new(size: i64, work: Work) -> Self {
+    pub fn new(size: i64, work: Work) -> Self {
         let params = vec![Param { name: "N".into(), kind: ParamKind::Free }];
         let frame = Program { params, ..Program::default() };
         let variables = ["first", "last", "item"].map(String::from).to_vec();
@@ -34,7 +34,7 @@ impl Builder {
     }
 
     /// An input of constant extents; its elements have no pattern.
-    fn input(&mut self, name: &str, extents: &[i64]) -> (TensorId, Vec<f64>) {
+    pub fn input(&mut self, name: &str, extents: &[i64]) -> (TensorId, Vec<f64>) {
         let count: i64 = extents.iter().product();
         let salt = name.bytes().map(f64::from).sum::<f64>();
         let data: Vec<f64> = (0..count).map(|i| (12.9898 * (i + 1) as f64 + salt).sin()).collect();
@@ -43,30 +43,30 @@ impl Builder {
         (self.buffer(name, BufferKind::Input, &extents), data)
     }
 
-    fn output(&mut self, extents: &[i64]) -> TensorId {
+    pub fn output(&mut self, extents: &[i64]) -> TensorId {
         let extents: Vec<Affine> = extents.iter().map(|e| Affine::constant(*e)).collect();
         self.buffer("y", BufferKind::Output, &extents)
     }
 
-    fn variable(&mut self) -> usize {
+    pub fn variable(&mut self) -> usize {
         let variables = &mut self.nest.kernels[0].variables;
         variables.push(format!("v{}", variables.len()));
         variables.len() - 1
     }
 
-    fn read(&mut self, tensor: TensorId, subscripts: &[Affine]) -> ExprId {
+    pub fn read(&mut self, tensor: TensorId, subscripts: &[Affine]) -> ExprId {
         self.nest.frame.exprs.access(tensor, subscripts.to_vec())
     }
 
-    fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+    pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         self.nest.frame.exprs.add(Expr::Binary(op, a, b))
     }
 
-    fn leaf(&mut self, leaf: Leaf) {
+    pub fn leaf(&mut self, leaf: Leaf) {
         self.nest.kernels[0].steps.push(Step::Leaf(leaf));
     }
 
-    fn run(&self) -> Vec<f64> {
+    pub fn run(&self) -> Vec<f64> {
         let sizes = [Int::from(self.size)];
         gradix::nest::verify(&self.nest).unwrap();
         let exact = run::<f64>(&self.nest, &sizes, &self.inputs, 1).remove("y").unwrap();
@@ -82,37 +82,37 @@ impl Builder {
     }
 }
 
-fn index(variable: usize) -> Affine {
+pub fn index(variable: usize) -> Affine {
     Affine::index(variable)
 }
 
-fn number(value: i64) -> Affine {
+pub fn number(value: i64) -> Affine {
     Affine::constant(value)
 }
 
 /// From `low` to `high`, both included.
-fn range(low: Affine, high: Affine) -> Range {
+pub fn range(low: Affine, high: Affine) -> Range {
     Range { low: vec![low], high: vec![high] }
 }
 
-fn count(extent: i64) -> Range {
+pub fn count(extent: i64) -> Range {
     range(number(0), number(extent - 1))
 }
 
-fn loops(list: &[(usize, Range)]) -> Vec<Loop> {
+pub fn loops(list: &[(usize, Range)]) -> Vec<Loop> {
     list.iter().map(|(variable, range)| Loop { variable: *variable, range: range.clone() }).collect()
 }
 
-fn lanes(position: usize) -> Shape {
+pub fn lanes(position: usize) -> Shape {
     Shape { lanes: Some(position), vectors: 1, ..Shape::default() }
 }
 
-fn plain(target: TensorId, subscripts: &[Affine], loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
+pub fn plain(target: TensorId, subscripts: &[Affine], loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
     let (subscripts, outputs) = (subscripts.to_vec(), loops.len());
     Leaf { target, subscripts, loops, outputs, reduction: None, accumulate: false, guards: Vec::new(), body, shape }
 }
 
-fn close(found: &[f64], expected: &[f64]) {
+pub fn close(found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len());
     let scale = expected.iter().filter(|e| e.is_finite()).fold(1.0, |scale, e| f64::max(scale, e.abs()));
     for (position, (a, b)) in found.iter().zip(expected).enumerate() {

@@ -96,7 +96,7 @@ fn larger(resolved: &Resolved) -> Vec<Int> {
 }
 
 /// In plain loops, as small sizes are lowered, and like large ones.
-fn compare(name: &str, program: &Program, sizes: &[Int]) {
+pub fn compare(name: &str, program: &Program, sizes: &[Int]) {
     compare_as(name, program, sizes, sizes);
     compare_as(name, program, sizes, &vec![Int::from(500); sizes.len()]);
 }
