@@ -332,11 +332,9 @@ impl Lowering<'_> {
                 None => inside.extend(self.member(definition, member, &mut making, None)),
             }
         }
-        let is_local = |tensor: TensorId| {
-            let kept = self.slabs.get(&tensor).is_some_and(|slab| slab.ring.is_some());
-            self.nest.kinds[tensor.0 as usize] == BufferKind::Local(number) && !kept
-        };
-        let inside = unread::drop_unread(&self.nest.frame.exprs, inside, &is_local, &making.context);
+        let kinds = &self.nest.kinds;
+        let is_local = |tensor: TensorId| kinds[tensor.0 as usize] == BufferKind::Local(number);
+        let inside = unread::drop_unread(&mut self.nest.frame.exprs, inside, &is_local, &making.context, making.tile);
         let inside = fuse::fuse(&mut self.nest.frame.exprs, inside);
         making.kernel.steps = before;
         if making.tile == FIRST {

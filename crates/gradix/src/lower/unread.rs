@@ -5,22 +5,29 @@
 //! y[i] = sum[j in 0..=i] e[i, j]             something reads them; nothing does
 //! ```
 
+use crate::guard;
 use crate::nest::{Leaf, Step};
-use crate::program::{Affine, Constraint, Expr, Exprs, TensorId};
+use crate::program::{Affine, Atom, Constraint, Expr, Exprs, TensorId};
 use crate::system;
 
 /// The steps without those that fill a part of a local buffer which no other step reads. `is_local` tells which buffers
-/// nothing but these steps touch; `context` is what holds for the variables.
+/// nothing but these steps touch; `context` is what holds for the variables. What is written around a ring at one value
+/// of the variable `tile` may be read at another one.
 pub fn drop_unread(
-    exprs: &Exprs,
+    exprs: &mut Exprs,
     steps: Vec<Step>,
     is_local: &dyn Fn(TensorId) -> bool,
     context: &[Constraint],
+    tile: usize,
 ) -> Vec<Step> {
-    let all: Vec<Leaf> = steps.iter().filter_map(leaf).cloned().collect();
-    let is_read = |filled: &Leaf| all.iter().any(|reader| reads(exprs, reader, filled, context));
+    if !steps.iter().filter_map(leaf).any(|l| fills(exprs, l) && is_local(l.target)) {
+        return steps;
+    }
+    let readings: Vec<Reading> = steps.iter().filter_map(leaf).flat_map(|l| readings(exprs, l, is_local)).collect();
+    let is_read = |filled: &Leaf| readings.iter().any(|reading| reading.meets(filled, context, tile));
     let is_idle = |step: &Step| leaf(step).is_some_and(|l| fills(exprs, l) && is_local(l.target) && !is_read(l));
-    steps.into_iter().filter(|step| !is_idle(step)).collect()
+    let idle: Vec<bool> = steps.iter().map(is_idle).collect();
+    steps.into_iter().zip(idle).filter(|(_, idle)| !idle).map(|(step, _)| step).collect()
 }
 
 fn leaf(step: &Step) -> Option<&Leaf> {
@@ -34,15 +41,52 @@ fn fills(exprs: &Exprs, leaf: &Leaf) -> bool {
     leaf.reduction.is_none() && matches!(exprs[leaf.body], Expr::Constant(_))
 }
 
-/// Whether a leaf may read an element that another one writes.
-fn reads(exprs: &Exprs, reader: &Leaf, filled: &Leaf, context: &[Constraint]) -> bool {
-    let shared = |v: usize| filled.loops.iter().any(|l| l.variable == v);
-    let accesses = exprs.accesses(reader.body).filter(|(tensor, _)| *tensor == filled.target);
-    accesses.into_iter().any(|(_, subscripts)| {
-        let meet = |(a, b): (&Affine, &Affine)| Constraint::zero(a.clone() - b.clone());
-        let same = subscripts.iter().zip(&filled.subscripts).map(meet);
-        let rows: Vec<Constraint> =
-            context.iter().cloned().chain(filled.domain()).chain(reader.domain()).chain(same).collect();
-        reader.loops.iter().any(|l| shared(l.variable)) || !system::is_empty(&rows)
-    })
+/// An element of a local buffer that is read, and where.
+struct Reading {
+    tensor: TensorId,
+    subscripts: Vec<Affine>,
+    variables: Vec<usize>,
+    domain: Vec<Constraint>,
+    guards: Vec<guard::Guard>,
+}
+
+fn readings(exprs: &mut Exprs, leaf: &Leaf, is_local: &dyn Fn(TensorId) -> bool) -> Vec<Reading> {
+    if !exprs.accesses(leaf.body).any(|(tensor, _)| is_local(tensor)) {
+        return Vec::new();
+    }
+    let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
+    let accesses = guard::guarded_accesses(exprs, leaf.body);
+    let reading = |(id, guards)| match &exprs[id] {
+        Expr::Access(tensor, subscripts) if is_local(*tensor) => {
+            let (tensor, subscripts, variables) = (*tensor, subscripts.clone(), variables.clone());
+            Some(Reading { tensor, subscripts, variables, domain: leaf.domain(), guards })
+        }
+        _ => None,
+    };
+    accesses.into_iter().filter_map(reading).collect()
+}
+
+impl Reading {
+    /// Whether it may be of an element that a leaf writes.
+    fn meets(&self, filled: &Leaf, context: &[Constraint], tile: usize) -> bool {
+        if self.tensor != filled.target {
+            return false;
+        }
+        if filled.loops.iter().any(|l| self.variables.contains(&l.variable)) {
+            return true;
+        }
+        let mut last = tile;
+        let mut rows: Vec<Constraint> = context.iter().chain(&self.domain).cloned().collect();
+        let written = filled.domain();
+        rows.iter().chain(&written).for_each(|c| c.affine.visit_indices(&mut |v| last = last.max(v)));
+        // A ring lives on from tile to tile, and different places of it may be the same element.
+        let is_straight = |affine: &Affine| !affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)));
+        let is_ring = !filled.subscripts.iter().all(is_straight);
+        let elsewhere: Vec<Affine> =
+            (0..=last).map(|v| Affine::index(if is_ring && v == tile { last + 1 } else { v })).collect();
+        rows.extend(written.iter().map(|c| c.with_indices(&elsewhere)));
+        let pairs = self.subscripts.iter().zip(&filled.subscripts).filter(|(a, b)| is_straight(a) && is_straight(b));
+        rows.extend(pairs.map(|(a, b)| Constraint::zero(a.clone() - b.with_indices(&elsewhere))));
+        self.guards.iter().any(|guard| !system::is_empty(&[rows.as_slice(), guard.as_slice()].concat()))
+    }
 }
