@@ -278,3 +278,33 @@ fn reductions_are_stored_across_what_they_read() {
         compare(&format!("{rows} {columns}"), &program, &sizes);
     }
 }
+
+#[test]
+fn results_are_the_same_bits_wherever_the_arrays_lie() {
+    let text = "input u[N, M], a, b
+        v[i in 0..N, j in 0..M] = if 0 < i < N - 1 and 0 < j < M - 1 then
+            a * exp(-b * u[i, j]^2) * (u[i - 1, j] + u[i + 1, j] - 2 * u[i, j] + b * u[i, j - 1] * u[i, j + 1]) -
+            u[i, j] * a + b / (1 + u[i, j]^2) else u[i, j] * a + b";
+    let gradient = Gradient::new(&program(text), None, None).unwrap();
+    for program in [program(text), gradient.derivative] {
+        let sizes = sizes(&program, &[("N", 40), ("M", 403)]);
+        let inputs = inputs(&program, &sizes);
+        let arrays: Vec<&Array> = program.inputs().map(|id| &inputs[&program[id].name]).collect();
+        let length = |tensor| gradient::shape(&program, &sizes, tensor).unwrap().iter().product::<usize>();
+        for backend in [Backend::Vm, Backend::Native] {
+            let mut executable = executable(&program, &sizes, Dtype::F64, backend, 2);
+            let mut at = |offset: usize| -> Vec<Vec<u64>> {
+                let moved = |data: &[f64]| [&vec![0.0; offset][..], data].concat();
+                let given: Vec<Vec<f64>> = arrays.iter().map(|array| moved(&array.data)).collect();
+                let mut results: Vec<Vec<f64>> =
+                    program.outputs.iter().map(|tensor| vec![0.0; offset + length(*tensor)]).collect();
+                let given: Vec<&[f64]> = given.iter().map(|data| &data[offset..]).collect();
+                let mut places: Vec<&mut [f64]> = results.iter_mut().map(|data| &mut data[offset..]).collect();
+                executable.run(&sizes, &given, &mut places).unwrap();
+                places.iter().map(|place| place.iter().map(|value| value.to_bits()).collect()).collect()
+            };
+            let first = at(0);
+            (1..9).for_each(|offset| assert!(at(offset) == first, "{backend:?} at {offset}"));
+        }
+    }
+}
