@@ -308,3 +308,14 @@ fn results_are_the_same_bits_wherever_the_arrays_lie() {
         }
     }
 }
+
+#[test]
+fn terms_whose_indices_are_tied_to_others_are_compiled() {
+    let text = "param N, M; input x[M + N - 1, M + 1]
+        w[i in 0..2*N] = prod[j in i..2, k in i..2, k - 1 == 3*j - 1] sin(x[j, k])";
+    let gradient = Gradient::new(&program(text), None, None).unwrap();
+    for (rows, columns) in [(3, 4), (70, 80)] {
+        let sizes = sizes(&gradient.derivative, &[("N", rows), ("M", columns)]);
+        compare(&format!("{rows} {columns}"), &gradient.derivative, &sizes);
+    }
+}
