@@ -9,7 +9,7 @@ use crate::program::{
 use crate::system::{self, Unsolved};
 
 /// Adds `full`, a reduction whose outputs are all indices around it, as a nested definition over those
-/// that it uses, or over all where the ranges of these can't be told from the others. Gives the access that stands for it and where each index went. An equal definition
+/// that it uses. Gives the access that stands for it and where each index went. An equal definition
 /// behind one of the `shared` accesses is used again.
 pub fn add(
     program: &mut Program,
@@ -19,13 +19,20 @@ pub fn add(
     shared: &[ExprId],
 ) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
     let used = used_outputs(program, &full);
-    let mut kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
-    let mut found = narrowed(program, &full, &kept, context);
-    if found.is_err() {
-        kept = (0..full.rank).collect();
-        found = narrowed(program, &full, &kept, context);
-    }
-    let (definition, map) = found?;
+    let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
+    add_over(program, full, &kept, name, context, shared)
+}
+
+/// The same over the outputs at `kept`, among which are all that it uses.
+pub fn add_over(
+    program: &mut Program,
+    full: Definition,
+    kept: &[usize],
+    name: String,
+    context: &[Constraint],
+    shared: &[ExprId],
+) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
+    let (definition, map) = narrowed(program, &full, kept, context)?;
     let mut definition = Definition { tensor: TensorId(program.tensors.len() as u32), ..definition };
     drop_needless_assumptions(program, &mut definition, context);
     let subscripts: Vec<Affine> = kept.iter().map(|&old| Affine::index(old)).collect();

@@ -194,7 +194,10 @@ fn share(
         ..reduction.clone()
     };
     let name = format!("{}_terms", program[reduction.tensor].name);
-    let (access, _) = nested::add(program, terms, name, context, &[])?;
+    // Over all outputs where the ranges of those that are used can't be told from the others.
+    let all: Vec<usize> = (0..terms.rank).collect();
+    let (access, _) = nested::add(program, terms.clone(), name.clone(), context, &[])
+        .or_else(|_| nested::add_over(program, terms, &all, name, context, &[]))?;
     let terms = program.definitions.pop().expect("just added");
     program.definitions[place].body = access;
     for Use { place, node, point } in uses {
