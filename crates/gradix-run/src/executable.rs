@@ -73,9 +73,9 @@ struct Prepared {
 }
 
 impl Executable {
-    /// Prepares a program. It runs at all sizes, and best at those of `estimate`: where a small size is
-    /// another one, a size is zero that was not, or the other way round, or there is far more to do, it is made again. Without a number of threads there is one
-    /// for each core.
+    /// Prepares a program. It runs at all sizes, and best at those of `estimate`: where a small size is another one, a
+    /// size is zero that was not, or the other way round, or there is far more to do, it is made again. Without a number
+    /// of threads there is one for each core.
     pub fn new(
         program: &Program,
         estimate: &[Int],
@@ -119,7 +119,7 @@ impl Executable {
     /// Whether the engine is right for these sizes, and was not made for much less work.
     fn suits(&self, sizes: &[Int]) -> bool {
         let Engine::Machine(machine) = &self.engine else { return true };
-        self.reliance.holds(sizes) && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
+        self.reliance.holds(&self.program, sizes) && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
     }
 
     /// What computes: never `Auto`, and not what was asked for when that was not possible, be it for the sizes of the

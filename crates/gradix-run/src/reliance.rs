@@ -3,6 +3,7 @@
 //! Small sizes, such as those of a window or the number of channels, become part of the code, as in code written by
 //! hand. One that changes from run to run is not one of them: from then on it is a variable.
 
+use gradix::program::ParamKind;
 use gradix::{Assumed, Int, Program, assume, is_little};
 
 /// Sizes up to this are small.
@@ -43,13 +44,15 @@ impl Reliance {
     }
 
     /// Whether it is true of these sizes. Code for a size of zero would be right for others, and slow.
-    pub fn holds(&self, sizes: &[Int]) -> bool {
-        let holds = |(assumed, size): (&Assumed, &Int)| match assumed {
+    pub fn holds(&self, program: &Program, sizes: &[Int]) -> bool {
+        let holds = |assumed: &Assumed, size: &Int| match assumed {
             Assumed::Nothing => *size < Int::ONE,
             Assumed::Positive => *size >= Int::ONE,
             Assumed::Exactly(value) => size == value,
         };
-        self.assumed.iter().zip(sizes).all(holds)
+        let mut pairs = program.params.iter().zip(self.assumed.iter().zip(sizes));
+        // Sizes that follow from others are not relied on.
+        pairs.all(|(param, (assumed, size))| param.kind != ParamKind::Free || holds(assumed, size))
     }
 
     /// The sizes that code was made for.
@@ -66,6 +69,7 @@ impl Reliance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gradix::program::{Affine, ParamId};
 
     const TEXT: &str = "input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]";
 
@@ -79,12 +83,12 @@ mod tests {
 
     #[test]
     fn small_sizes_are_part_of_the_code() {
-        let reliance = Reliance::on(&program(), &sizes([5000, 7]));
+        let program = program();
+        let reliance = Reliance::on(&program, &sizes([5000, 7]));
         assert_eq!(reliance.assumed, [Assumed::Positive, Assumed::Exactly(7.into())]);
-        assert!(
-            reliance.holds(&sizes([1, 7])) && !reliance.holds(&sizes([5000, 8])) && !reliance.holds(&sizes([0, 7]))
-        );
-        let text = gradix::print::print(&reliance.program(&program())).unwrap();
+        let holds = |values| reliance.holds(&program, &sizes(values));
+        assert!(holds([1, 7]) && !holds([5000, 8]) && !holds([0, 7]));
+        let text = gradix::print::print(&reliance.program(&program)).unwrap();
         assert!(text.contains("input x[N, 7], w[7]"), "{text}");
     }
 
@@ -96,6 +100,15 @@ mod tests {
             reliance.renew(&program, &sizes(next));
             assert_eq!(reliance.assumed, [Assumed::Positive, Assumed::Positive]);
         }
+    }
+
+    #[test]
+    fn sizes_that_follow_from_others_are_not_relied_on() {
+        let mut program = program();
+        let shorter = Affine::param(ParamId(0)).shift(-4990);
+        program.params[1].kind = ParamKind::Smallest(vec![shorter]);
+        let reliance = Reliance::on(&program, &sizes([5000, 10]));
+        assert!(reliance.holds(&program, &sizes([5001, 11])));
     }
 
     #[test]

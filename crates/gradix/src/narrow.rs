@@ -12,8 +12,8 @@ use crate::build;
 use crate::guard;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
-    ReduceOp, Relation, UnaryOp,
+    Affine, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp,
+    Relation, UnaryOp,
 };
 use crate::system;
 
@@ -96,7 +96,7 @@ fn choice_to_bounds(exprs: &mut Exprs, definition: &mut Definition, outer: &[Con
 /// Conditions that bound an index become bounds.
 fn conditions_to_bounds(_: &mut Exprs, definition: &mut Definition, outer: &[Constraint]) -> bool {
     let rank = definition.rank;
-    let in_floor = |affine: &Affine| affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)));
+    let in_floor = |affine: &Affine| !affine.is_straight();
     let bounds = |c: &Constraint| {
         let used = (rank..definition.indices.len()).any(|p| c.affine.uses_index(p));
         used && c.relation == Relation::NonNegative && !in_floor(&c.affine)

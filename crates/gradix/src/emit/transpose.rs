@@ -5,7 +5,7 @@
 use super::leaf::Writer;
 use super::value::{Instances, combine, neutral};
 use crate::nest::{Leaf, Loop, Shape};
-use crate::program::{Affine, Atom, Expr, ExprId, Exprs};
+use crate::program::{Affine, Expr, ExprId, Exprs};
 use crate::schedule::is_along;
 
 /// The two loops along which the target and what is read have their neighbours.
@@ -33,9 +33,8 @@ pub fn recognise<'a>(writer: &Writer, leaf: &'a Leaf) -> Option<Turn<'a>> {
     let pair = [along_target.variable, along_source.variable];
     let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
     let free = |affine: &Affine| pair.iter().all(|&v| !affine.uses_index(v));
-    let straight = |affine: &Affine| affine.terms().iter().all(|(atom, _)| !matches!(atom, Atom::Floor(..)));
-    let mut fits = bounds.into_iter().all(free) && leaf.subscripts.iter().all(straight);
-    exprs.visit_affines(leaf.body, &mut |affine| fits &= straight(affine));
+    let mut fits = bounds.into_iter().all(free) && leaf.subscripts.iter().all(Affine::is_straight);
+    exprs.visit_affines(leaf.body, &mut |affine| fits &= affine.is_straight());
     fits &= exprs.index_conditions(leaf.body).iter().all(|c| free(&c.affine));
     fits.then_some(Turn { along_target, along_source })
 }

@@ -107,7 +107,7 @@ fn conditions(exprs: &Exprs, placed: &Placed, body: ExprId) -> Vec<Constraint> {
 }
 
 fn has_floor(constraint: &Constraint) -> bool {
-    constraint.affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)))
+    !constraint.affine.is_straight()
 }
 
 /// On and off diagonals: at most two equations are told apart.

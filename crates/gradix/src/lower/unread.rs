@@ -7,7 +7,7 @@
 
 use crate::guard;
 use crate::nest::{Leaf, Step};
-use crate::program::{Affine, Atom, Constraint, Expr, Exprs, TensorId};
+use crate::program::{Affine, Constraint, Expr, Exprs, TensorId};
 use crate::system;
 
 /// The steps without those that fill a part of a local buffer which no other step reads. `is_local` tells which buffers
@@ -80,12 +80,11 @@ impl Reading {
         let written = filled.domain();
         rows.iter().chain(&written).for_each(|c| c.affine.visit_indices(&mut |v| last = last.max(v)));
         // A ring lives on from tile to tile, and different places of it may be the same element.
-        let is_straight = |affine: &Affine| !affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)));
-        let is_ring = !filled.subscripts.iter().all(is_straight);
+        let is_ring = !filled.subscripts.iter().all(Affine::is_straight);
         let elsewhere: Vec<Affine> =
             (0..=last).map(|v| Affine::index(if is_ring && v == tile { last + 1 } else { v })).collect();
         rows.extend(written.iter().map(|c| c.with_indices(&elsewhere)));
-        let pairs = self.subscripts.iter().zip(&filled.subscripts).filter(|(a, b)| is_straight(a) && is_straight(b));
+        let pairs = self.subscripts.iter().zip(&filled.subscripts).filter(|(a, b)| a.is_straight() && b.is_straight());
         rows.extend(pairs.map(|(a, b)| Constraint::zero(a.clone() - b.with_indices(&elsewhere))));
         self.guards.iter().any(|guard| !system::is_empty(&[rows.as_slice(), guard.as_slice()].concat()))
     }

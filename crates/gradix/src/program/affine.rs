@@ -229,6 +229,11 @@ impl Affine {
         found
     }
 
+    /// Whether it has no `⌊e / c⌋`.
+    pub fn is_straight(&self) -> bool {
+        !self.terms.iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)))
+    }
+
     /// About the value, at assumed values of indices and params; those that are not given count as 0.
     pub fn estimate(&self, indices: &[f64], params: &[f64]) -> f64 {
         self.terms().iter().fold(self.offset().to_f64().value(), |sum, (atom, factor)| {

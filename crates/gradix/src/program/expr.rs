@@ -187,7 +187,7 @@ impl Exprs {
     }
 
     /// Visits a condition and its parts.
-    pub fn visit_condition(&self, id: CondId, visit: &mut dyn FnMut(&Cond)) {
+    pub fn visit_condition<'a>(&'a self, id: CondId, visit: &mut dyn FnMut(&'a Cond)) {
         let condition = &self[id];
         visit(condition);
         match condition {
@@ -228,19 +228,14 @@ impl Exprs {
 
     /// Every condition on indices in the graph below `root`.
     pub fn index_conditions(&self, root: ExprId) -> Vec<&Constraint> {
-        let mut stack: Vec<CondId> = Vec::new();
         let mut found = Vec::new();
         for id in self.postorder(root) {
-            if let Expr::Select(c, ..) = &self[id] {
-                stack.push(*c);
-            }
-        }
-        while let Some(id) = stack.pop() {
-            match &self[id] {
-                Cond::Index(constraint) => found.push(constraint),
-                Cond::Compare(..) => {}
-                Cond::Not(a) => stack.push(*a),
-                Cond::And(a, b) | Cond::Or(a, b) => stack.extend([*a, *b]),
+            if let Expr::Select(c, ..) = self[id] {
+                self.visit_condition(c, &mut |part| {
+                    if let Cond::Index(constraint) = part {
+                        found.push(constraint);
+                    }
+                });
             }
         }
         found
