@@ -31,8 +31,8 @@ WHATS = ("value", "gradient")
 TOLERANCE = {"f64": 1e-11, "f32": 1e-4}
 # Long enough for the threads of a runtime to stop waiting actively for more work.
 PAUSE = 0.2
+# Equally long for all: a core that computes for long gets slower.
 SAMPLE_SECONDS = 0.03
-GRADIX_RUNS = 3
 
 
 def main():
@@ -151,11 +151,12 @@ def measure(workload, dtype, peers, options, folder, run):
     for what in WHATS:
         samples = {name: [] for name in offered}
         own = []
-        for turn in range(options.repeats):
+        for _ in range(options.repeats):
             for name, peer in offered.items():
                 time.sleep(PAUSE)
                 samples[name] += peer.ask(do="time", what=what, seconds=SAMPLE_SECONDS).get("samples", [])
-            if what == WHATS[0] and turn % max(1, options.repeats // GRADIX_RUNS) == 0:
+            if what == WHATS[0]:
+                time.sleep(PAUSE)
                 own += run_gradix(workload, dtype, options)
         for name, peer in offered.items():
             entry = {"workload": workload.id, "dtype": dtype, "what": what, "peer": name}
@@ -204,7 +205,7 @@ def relative_error(found, expected):
 def run_gradix(workload, dtype, options):
     try:
         return [gradix_command.bench(options.gradix, workload.file, workload.sizes, dtype, options.backend,
-                                     options.threads)]
+                                     options.threads, extra=("--seconds", str(SAMPLE_SECONDS)))]
     except gradix_command.NotAvailable as error:
         return [{"error": str(error)}]
 
