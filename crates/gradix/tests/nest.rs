@@ -140,10 +140,16 @@ impl Run<'_> {
                 self.leaf(leaf, depth + 1);
                 value += Int::ONE;
             }
-        } else if !leaf.accumulate && (leaf.reduction.is_some() || self.all_hold(&leaf.guards)) {
+        } else if !leaf.accumulate && !self.adds(leaf) && (leaf.reduction.is_some() || self.all_hold(&leaf.guards)) {
             let place = self.place(leaf);
             self.writes[leaf.target.0 as usize][place] += 1;
         }
+    }
+
+    /// Whether a leaf adds to what its target holds: then something else has written that.
+    fn adds(&self, leaf: &Leaf) -> bool {
+        let mut read = self.nest.frame.exprs.accesses(leaf.body);
+        read.any(|(tensor, subscripts)| tensor == leaf.target && subscripts == leaf.subscripts)
     }
 
     fn at(&self, affine: &Affine) -> Int {

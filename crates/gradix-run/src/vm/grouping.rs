@@ -114,6 +114,7 @@ impl<T: Real> Plan<T> {
         let apart = |l: &Linear| !l.uses(variable) || !l.variables().any(of_group);
         let mut conditions = self.guards.iter().chain(&self.graph.conditions).map(|c| &c.linear);
         position < self.outputs
+            && !self.is_repeated(position)
             && self.is_straight(position)
             && !self.loops[..self.outputs].iter().any(|l| l.range.uses(variable))
             && inner.iter().all(|l| !l.range.uses(variable) || !l.range.variables().any(of_group))
@@ -165,7 +166,12 @@ impl<T: Real> Plan<T> {
     }
 
     fn is_lane(&self, position: usize) -> bool {
-        self.is_free(position) || self.is_splittable(position)
+        !self.is_repeated(position) && (self.is_free(position) || self.is_splittable(position))
+    }
+
+    /// Whether all values of an output write to the same elements, one after the other.
+    fn is_repeated(&self, position: usize) -> bool {
+        position < self.outputs && !self.accesses[0].place.uses(self.loops[position].variable)
     }
 
     /// Whether a loop may be taken as lanes if these are split where a guard or condition changes.

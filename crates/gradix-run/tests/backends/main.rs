@@ -14,6 +14,7 @@ mod parts;
 #[path = "../random/mod.rs"]
 mod random;
 mod special;
+mod sums;
 #[path = "../support/mod.rs"]
 mod support;
 mod threads;

@@ -124,8 +124,7 @@ impl Writer<'_> {
         is_along(&leaf.subscripts, lanes.variable).then_some(leaf)
     }
 
-    /// The lanes: first in groups of vectors, then vector by vector, of which the last may not be full. To have the
-    /// stores of a leaf aligned, the first group overlaps the second.
+    /// The lanes of a loop, from its first to its last.
     pub fn over_lanes(
         &mut self,
         l: &Loop,
@@ -133,8 +132,21 @@ impl Writer<'_> {
         aligned: Option<&Leaf>,
         inside: &mut dyn FnMut(&mut Self, Instances, usize),
     ) {
-        let (low, high) = (self.names.low(&l.range), self.names.high(&l.range));
-        let v = self.names.variables[l.variable].clone();
+        let range = (self.names.low(&l.range), self.names.high(&l.range));
+        self.over_lanes_in(range, l.variable, vectors, aligned, inside);
+    }
+
+    /// The lanes: first in groups of vectors, then vector by vector, of which the last may not be full. To have the
+    /// stores of a leaf aligned, the first group overlaps the second.
+    pub fn over_lanes_in(
+        &mut self,
+        (low, high): (String, String),
+        variable: usize,
+        vectors: usize,
+        aligned: Option<&Leaf>,
+        inside: &mut dyn FnMut(&mut Self, Instances, usize),
+    ) {
+        let v = self.names.variables[variable].clone();
         let end = self.names.fresh("end");
         self.lines.line(format!("const int64_t {end} = {high};"));
         self.lines.line(format!("int64_t {v} = {low};"));
@@ -158,14 +170,19 @@ impl Writer<'_> {
                 self.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
             }
             let partial: Vec<String> = (!whole).then(|| self.lanes_left(&v, &end)).into_iter().collect();
-            inside(self, Instances { lanes: Some((l.variable, names)), rows: None, partial }, count);
-            self.names.variables[l.variable] = v.clone();
+            inside(self, Instances { lanes: Some((variable, names)), rows: None, partial }, count);
+            self.names.variables[variable] = v.clone();
             self.lines.close();
         }
     }
 
     /// The rows: first in groups, then one by one.
-    fn over_rows(&mut self, leaf: &Leaf, rows: Option<(usize, usize)>, inside: &mut dyn FnMut(&mut Self, &[String])) {
+    pub fn over_rows(
+        &mut self,
+        leaf: &Leaf,
+        rows: Option<(usize, usize)>,
+        inside: &mut dyn FnMut(&mut Self, &[String]),
+    ) {
         let Some((position, count)) = rows else {
             self.lines.open("");
             inside(self, &[]);

@@ -12,7 +12,7 @@ mod value;
 
 pub use crate::nest::Real;
 
-use crate::nest::{BufferKind, FIRST, ITEM, LAST, Nest, Step};
+use crate::nest::{BufferKind, FIRST, ITEM, LAST, Leaf, Nest, Step};
 use crate::program::TensorId;
 use leaf::Writer;
 use std::collections::BTreeSet;
@@ -112,7 +112,7 @@ fn kernel(
     let kernel = &nest.kernels[number];
     let names = Names::new(common, kernel);
     let mut writer = Writer { nest, names, lines: Lines::at(2), functions, shared, single };
-    kernel.steps.iter().for_each(|step| write_step(&mut writer, step));
+    kernel.steps.iter().for_each(|step| write_step(&mut writer, step, &kernel.steps));
     let body = std::mem::take(&mut writer.lines.text);
     let mut names = writer.names;
     let work = [&kernel.work.low, &kernel.work.high, &kernel.work.step].map(|a| names.affine(a));
@@ -182,18 +182,40 @@ fn kernel(
     lines.text.replace("const gx_t *restrict const", "const gx_t *restrict")
 }
 
-fn write_step(writer: &mut Writer, step: &Step) {
+fn write_step(writer: &mut Writer, step: &Step, all: &[Step]) {
     match step {
         Step::Leaf(leaf) => writer.leaf(leaf),
-        Step::Together(leaves) => together::write(writer, leaves),
+        Step::Together(leaves) => together::write(writer, leaves, &unstored(writer.nest, leaves, all)),
         Step::Tile(tile) => {
             let (low, high) = (writer.names.low(&tile.range), writer.names.high(&tile.range));
             let v = writer.names.variables[tile.variable].clone();
             let end = writer.names.fresh("end");
             let advance = tile.size;
             writer.lines.open(format!("for (int64_t {v} = {low}, {end} = {high}; {v} <= {end}; {v} += {advance})"));
-            tile.steps.iter().for_each(|step| write_step(writer, step));
+            tile.steps.iter().for_each(|step| write_step(writer, step, all));
             writer.lines.close();
+        }
+    }
+}
+
+/// The local results of leaves that run together which no other leaf of the kernel reads.
+fn unstored(nest: &Nest, leaves: &[Leaf], all: &[Step]) -> Vec<TensorId> {
+    let is_local = |target: TensorId| matches!(nest.kinds[target.0 as usize], BufferKind::Local(_));
+    let made = leaves.iter().filter(|leaf| leaf.reduction.is_none()).map(|leaf| leaf.target);
+    let mut others = Vec::new();
+    leaves_but(all, leaves, &mut others);
+    let reads = |leaf: &&Leaf, target| nest.frame.exprs.accesses(leaf.body).any(|(tensor, _)| tensor == target);
+    made.filter(|target| is_local(*target) && !others.iter().any(|leaf| reads(leaf, *target))).collect()
+}
+
+/// All leaves but some that run together.
+fn leaves_but<'a>(steps: &'a [Step], but: &[Leaf], found: &mut Vec<&'a Leaf>) {
+    for step in steps {
+        match step {
+            Step::Leaf(leaf) => found.push(leaf),
+            Step::Together(leaves) if std::ptr::eq(leaves.as_slice(), but) => {}
+            Step::Together(leaves) => found.extend(leaves),
+            Step::Tile(tile) => leaves_but(&tile.steps, but, found),
         }
     }
 }

@@ -42,6 +42,11 @@ impl Lowering<'_> {
         part: Option<TensorId>,
     ) -> Vec<Step> {
         let placed = self.place(definition, member, making, part);
+        self.steps_of(placed, making)
+    }
+
+    /// The steps of a definition in the variables of its kernel.
+    pub fn steps_of(&mut self, placed: Placed, making: &mut Making) -> Vec<Step> {
         let placed = blocks::blocks(self, placed, making);
         let mut steps = Vec::new();
         for class in classes::classes(self, placed, making) {
@@ -129,7 +134,7 @@ impl Lowering<'_> {
 
 impl Making {
     /// Restricts the slab index to the slab at hand and what is needed `before` and `after` it.
-    fn within_slab(&self, range: &mut Range, (before, after): (i64, i64)) {
+    pub fn within_slab(&self, range: &mut Range, (before, after): (i64, i64)) {
         let Work { low, high, .. } = &self.kernel.work;
         let (first, tile, last) = (Affine::index(FIRST), Affine::index(self.tile), Affine::index(LAST));
         if before == 0 && range.low.len() == 1 && range.low[0] == *low {

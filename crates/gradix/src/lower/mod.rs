@@ -1,5 +1,6 @@
 //! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
 
+mod across;
 mod assume;
 mod blocks;
 mod classes;
@@ -283,6 +284,7 @@ struct Lowering<'a> {
 }
 
 /// A kernel that is being made.
+#[derive(Clone)]
 struct Making {
     kernel: Kernel,
     /// The variable of the tile, its size, and what holds for the variables.
@@ -296,23 +298,11 @@ struct Making {
 impl Lowering<'_> {
     fn group(&mut self, group: &Group) {
         let number = self.nest.kernels.len();
-        self.width = group.tile as f64;
         let lead = group.members.iter().find_map(|m| m.slab.map(|p| (m, p)));
         let range = lead.map(|(m, p)| self.program.definitions[m.definition].indices[p].range.clone());
-        let work = match &range {
-            None => Work::single(),
-            Some(range) => work(range, group),
-        };
-        let doc = group.members.iter().map(|m| self.docs[m.definition].clone());
-        let name = format!("kernel_{number}");
-        let variables = ["first", "last", "item"].map(String::from).to_vec();
-        let kernel = Kernel { name, doc: doc.collect(), variables, work: work.clone(), steps: Vec::new() };
-        let mut context = self.context.clone();
-        let (first, last) = (Affine::index(FIRST), Affine::index(LAST));
-        context.push(Constraint::at_most(work.low.clone(), first.clone()));
-        context.push(Constraint::at_most(last.clone(), work.high.clone()));
-        let mut making = Making { kernel, tile: FIRST, size: group.tile, rolling: group.rolling, context };
-        let start = first.shift(-group.lead());
+        let doc = group.members.iter().map(|m| self.docs[m.definition].clone()).collect();
+        let mut making = self.making(group, range.as_ref(), doc);
+        let (start, last) = (Affine::index(FIRST).shift(-group.lead()), Affine::index(LAST));
         if range.is_some() && (group.tiles > 1 || group.parts.is_some()) {
             making.tile = making.variable("tile");
             making.context.push(Constraint::at_most(start.clone(), Affine::index(making.tile)));
@@ -320,22 +310,22 @@ impl Lowering<'_> {
         }
         self.place_locals(group, number);
         let partial = self.partials(group);
-        let mut before = Vec::new();
-        let mut inside = Vec::new();
-        for member in &group.members {
-            let definition = &self.program.definitions[member.definition];
-            match partial.iter().find(|(d, _)| *d == member.definition) {
-                Some((_, buffer)) => {
-                    before.push(Step::Leaf(self.cleared(definition, *buffer, &mut making)));
-                    inside.extend(self.member(definition, member, &mut making, Some(*buffer)));
-                }
-                None => inside.extend(self.member(definition, member, &mut making, None)),
+        let is_part = |m: &Member| partial.iter().find(|(d, _)| *d == m.definition).map(|(_, buffer)| *buffer);
+        let mut across = self.across(group);
+        let steps = loop {
+            let mut making = making.clone();
+            let inside = self.inside(group, &is_part, &across, &mut making);
+            let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
+            match across::alone(&self.nest.frame.exprs, &inside, &tried) {
+                Some((definition, _)) => across.retain(|d| d != definition),
+                None => break (inside, making),
             }
-        }
-        let kinds = &self.nest.kinds;
-        let is_local = |tensor: TensorId| kinds[tensor.0 as usize] == BufferKind::Local(number);
-        let inside = unread::drop_unread(&mut self.nest.frame.exprs, inside, &is_local, &making.context, making.tile);
-        let inside = fuse::fuse(&mut self.nest.frame.exprs, inside);
+        };
+        let (inside, mut making) = steps;
+        let before: Vec<Step> = partial
+            .iter()
+            .map(|(d, buffer)| Step::Leaf(self.cleared(&self.program.definitions[*d], *buffer, &mut making)))
+            .collect();
         making.kernel.steps = before;
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);
@@ -348,6 +338,47 @@ impl Lowering<'_> {
         for (definition, buffer) in partial {
             self.combined(&self.program.definitions[definition].clone(), buffer);
         }
+    }
+
+    /// The steps of a tile; those of `across` are summed row by row.
+    fn inside(
+        &mut self,
+        group: &Group,
+        part: &dyn Fn(&Member) -> Option<TensorId>,
+        across: &[usize],
+        making: &mut Making,
+    ) -> Vec<Step> {
+        let number = self.nest.kernels.len();
+        let mut inside = Vec::new();
+        for member in &group.members {
+            let definition = &self.program.definitions[member.definition];
+            inside.extend(match part(member) {
+                Some(part) if across.contains(&member.definition) => {
+                    let placed = self.place_across(definition, member, making, part);
+                    self.steps_of(placed, making)
+                }
+                part => self.member(definition, member, making, part),
+            });
+        }
+        let exprs = &mut self.nest.frame.exprs;
+        inside.retain(|step| !across::is_idle(exprs, step));
+        let kinds = &self.nest.kinds;
+        let is_local = |tensor: TensorId| kinds[tensor.0 as usize] == BufferKind::Local(number);
+        let inside = unread::drop_unread(exprs, inside, &is_local, &making.context, making.tile);
+        fuse::fuse(exprs, inside)
+    }
+
+    /// A kernel without steps, for a slab index of this range.
+    fn making(&mut self, group: &Group, range: Option<&Range>, doc: Vec<String>) -> Making {
+        self.width = group.tile as f64;
+        let work = range.map_or_else(Work::single, |range| work(range, group));
+        let mut context = self.context.clone();
+        context.push(Constraint::at_most(work.low.clone(), Affine::index(FIRST)));
+        context.push(Constraint::at_most(Affine::index(LAST), work.high.clone()));
+        let name = format!("kernel_{}", self.nest.kernels.len());
+        let variables = ["first", "last", "item"].map(String::from).to_vec();
+        let kernel = Kernel { name, doc, variables, work, steps: Vec::new() };
+        Making { kernel, tile: FIRST, size: group.tile, rolling: group.rolling, context }
     }
 
     /// Local members get a buffer of the size of a slab.
@@ -452,15 +483,26 @@ impl Lowering<'_> {
             assumptions: Vec::new(),
             body,
         };
-        let number = self.nest.kernels.len();
-        let name = &self.program[definition.tensor].name;
-        let doc = vec![format!("{name}: its parts, combined in order")];
-        let variables = ["first", "last", "item"].map(String::from).to_vec();
-        let kernel = Kernel { name: format!("kernel_{number}"), doc, variables, work: Work::single(), steps: vec![] };
-        let mut making = Making { kernel, tile: FIRST, size: 1, rolling: false, context: self.context.clone() };
-        let member = Member { definition: 0, slab: None, halo: (0, 0), local: false };
-        making.kernel.steps = self.member(&whole, &member, &mut making, None);
+        let group = self.sharing(&whole);
+        let doc = vec![format!("{}: its parts, combined in order", self.program[definition.tensor].name)];
+        let range = group.members[0].slab.map(|slab| whole.indices[slab].range.clone());
+        let mut making = self.making(&group, range.as_ref(), doc);
+        making.kernel.steps = self.member(&whole, &group.members[0], &mut making, None);
         self.nest.kernels.push(making.kernel);
+    }
+
+    /// How the elements of what is combined are shared out: by the first index, if there are enough of them.
+    fn sharing(&self, whole: &Definition) -> Group {
+        let sizes = schedule::extents(whole, self.estimate);
+        let items = (sizes.iter().product::<f64>() / schedule::ITEM_WORK).floor().min(schedule::MANY_ITEMS as f64);
+        let bounds = whole.indices.first().map_or((0, 0), |index| (index.range.low.len(), index.range.high.len()));
+        let shared = whole.rank > 1 && items > 1.0 && whole.is_box() && bounds == (1, 1);
+        let (slab, tile) = match shared {
+            true => (Some(0), (sizes[0] / items).ceil() as i64),
+            false => (None, 1),
+        };
+        let member = Member { definition: 0, slab, halo: (0, 0), local: false };
+        Group { members: vec![member], tile, tiles: 1, parts: None, rolling: false }
     }
 
     /// The assumed number of values of each variable, given in order.

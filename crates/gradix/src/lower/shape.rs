@@ -44,7 +44,9 @@ pub fn choose(lowering: &Lowering, leaf: &Leaf) -> Shape {
     let mut best: Option<(f64, usize)> = None;
     for (position, l) in leaf.loops.iter().enumerate() {
         let innermost = position + 1 == leaf.loops.len();
-        if position >= leaf.outputs && !innermost || extents[position] < 2.0 || !is_free(leaf, &body, l.variable) {
+        let repeats = leaf.reduction.is_none() && !leaf.subscripts.iter().any(|s| s.uses_index(l.variable));
+        let inside = position >= leaf.outputs && !innermost || repeats;
+        if inside || extents[position] < 2.0 || !is_free(leaf, &body, l.variable) {
             continue;
         }
         let terms: f64 = extents[leaf.outputs..].iter().product();

@@ -5,7 +5,7 @@
 //! would. What it reads from the group must be read at the slab, or a few places beside it; then that is computed
 //! a little beyond the slab. Where several indices would do, all are carried along until something decides.
 
-use super::{Group, Member, extents};
+use super::{Group, ITEM_WORK, MANY_ITEMS, Member, extents};
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Program, TensorId};
 use crate::system;
 use gradix_int::Int;
@@ -18,9 +18,11 @@ const MAX_HALO: i64 = 4;
 /// The numbers of parts of a reduction that are tried.
 const PARTS: [i64; 2] = [16, 8];
 
+/// Results of more elements than this are reduced in few parts: all parts are written, and read again.
+const FEW_ELEMENTS: f64 = 32_768.0;
+
 /// How many items of work a group has, at least.
 const FEW_ITEMS: i64 = 8;
-const MANY_ITEMS: i64 = 32;
 /// Lanes of fewer values than this are not divided into slabs.
 const WIDE: f64 = 512.0;
 /// A reduction of so many terms is split, for its operands to stay in the cache, unless it has many elements.
@@ -164,7 +166,7 @@ impl Grouping<'_> {
         for (slab, &size) in sizes.iter().enumerate().filter(|(slab, _)| Some(*slab) != whole) {
             let Some((low, high)) = self.bounds(definition, slab) else { continue };
             let reduced = slab >= rank;
-            let few = elements <= 64.0 && work >= 20_000.0 && size >= 64.0;
+            let few = elements <= 64.0 && work >= ITEM_WORK && size >= 64.0;
             let terms = work / elements.max(1.0);
             let long = terms >= LONG && elements * PART_COST <= work && size >= PARTS[0] as f64;
             if reduced && !few && !long || !reduced && size < 4.0 {
@@ -244,7 +246,9 @@ impl Grouping<'_> {
             if reduced {
                 let elements: f64 = self.sizes[position][..rank].iter().product();
                 let saved = self.largest_read(draft, position);
-                let wanted = PARTS.iter().find(|p| **p as f64 * elements <= saved.max(4096.0));
+                let fits =
+                    |p: &&i64| **p as f64 * elements <= saved.max(4096.0) && (**p <= 8 || elements <= FEW_ELEMENTS);
+                let wanted = PARTS.iter().find(fits);
                 let Some(&parts) = wanted else { continue };
                 next.parts = if next.parts == 0 { parts } else { next.parts.min(parts) };
                 next.cost += elements * parts as f64;
@@ -410,7 +414,7 @@ impl Grouping<'_> {
         };
         let local = self.live(&members, &width);
         let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
-        let least = (rows * 20_000.0 / work.max(1.0)).ceil().min(rows.max(1.0));
+        let least = (rows * ITEM_WORK / work.max(1.0)).ceil().min(rows.max(1.0));
         let parts = (choice.parts > 0).then_some(choice.parts);
         // Products of matrices pack their operands once for each item, and halos are computed again; what is uneven
         // needs many items.
@@ -437,6 +441,8 @@ impl Grouping<'_> {
         };
         let tile = tile.min(64.0).min(share).max(1.0);
         let tiles = (share.max(least) / tile).ceil().max(1.0);
+        // Items of equal height, so that the last one has as much to do.
+        let tile = ((share.max(least) / tiles / 8.0).ceil() * 8.0).min(tile);
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
         Group { members, tile: tile as i64, tiles: tiles as i64, parts, rolling }
     }

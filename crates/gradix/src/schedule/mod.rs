@@ -60,6 +60,11 @@ pub struct Member {
     pub local: bool,
 }
 
+/// How many items of work there are where each is independent of the others.
+pub const MANY_ITEMS: i64 = 32;
+/// How many points an item of work has, at least.
+pub const ITEM_WORK: f64 = 20_000.0;
+
 /// Up to this many elements, the rows of a buffer are close to each other.
 pub const NARROW: f64 = 128.0;
 

@@ -1,0 +1,40 @@
+//! Values that are summed along their rows and along their columns: each is computed once, for both.
+
+use crate::common::*;
+use gradix_run::{Dtype, Gradient, interp};
+
+/// Whole matrices, triangles, bands that begin and end with the row, sums that are taken away, several at a time.
+const PROGRAMS: &[&str] = &[
+    "input t[N], x[N], u[N]\ny[i] = sum[k in 0..=i] exp(t[k] - t[i]) * x[k]",
+    "input t[N], x[N], u[N]\ny[i] = sum[k in i..N] exp(t[k] * t[i]) * x[k] - u[i]",
+    "input t[N], x[N], u[N]\ny[i] = -sum[k] tanh(t[k] - t[i]) * x[k] * u[i]",
+    "input t[N], x[N], u[N]\ny[i] = sum[k in i..min(N, i + 9)] exp(t[k] - x[i]) * u[k]",
+    "input t[N], x[N], u[N]\ny[i] = sum[k in max(0, i - 5)..min(N, i + 6)] sin(t[k] - x[i]) / (2 + u[k]^2)",
+    "input t[N], x[M], u[N]\ny[i] = sum[k] exp(-(t[i] - x[k])^2 * u[i])\nz[k] = sum[i] exp(-(t[i] - x[k])^2 * u[i])",
+    "input a[N, 3], b[M, 3], w[M]\ny[i] = sum[j] exp(-sum[d] (a[i, d] - b[j, d])^2) * w[j]",
+    "input a[B, N], b[B, N]\ny[q, i] = sum[k in 0..=i] exp(a[q, k] - a[q, i]) * b[q, k]",
+];
+
+#[test]
+fn sums_by_row_and_by_column_share_their_terms() {
+    let mut failures = Vec::new();
+    for text in PROGRAMS {
+        let program = resolve(text).program;
+        let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+        for (dtype, tolerance) in [(Dtype::F64, 1e-11), (Dtype::F32, 1e-4)] {
+            for &backend in backends() {
+                let how = (backend, Compiling::Usual);
+                let mut subject = Subject::new(text, &derivative, &estimate(&derivative, 700), dtype, how, 2);
+                for (n, m) in [(1, 1), (3, 70), (61, 2), (130, 33)] {
+                    let given = [("N".to_string(), n), ("M".to_string(), m), ("B".to_string(), 3)];
+                    let sizes = sized(&derivative, &given).unwrap();
+                    let inputs = single_inputs(&derivative, &sizes);
+                    let expected = interp(&derivative, &sizes, &inputs, dtype).unwrap().results;
+                    let difference = difference(&subject.run(&sizes, &inputs), &expected, tolerance);
+                    failures.extend(difference.map(|d| format!("{} at {n}, {m}: {d}", subject.name)));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
