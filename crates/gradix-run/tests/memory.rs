@@ -22,15 +22,11 @@ const FREE: usize = 4 << 20;
 const LOCAL: usize = 6 << 20;
 
 /// Programs that take more, with the buffer that does it and the reason.
-const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    (
-        "nbody",
-        "dr2",
-        "the derivative by x reads r2 and its derivative at [i, j] and at [j, i]: two of N*N for one named",
-    ),
-    ("tropical", "db_parts", "16 parts of db instead of all terms that are compared with their largest"),
-    ("w02_kernel_sum", "dz_sum_parts", "16 parts of dz instead of the N*M kernel values"),
-];
+const EXCEPTIONS: &[(&str, &str, &str)] = &[(
+    "nbody",
+    "dr2",
+    "the derivative by x reads r2 and its derivative at [i, j] and at [j, i]: two of N*N for one named",
+)];
 
 type Sizes = Vec<(String, i64)>;
 

@@ -16,7 +16,7 @@
 
 use super::leaf::Writer;
 use super::value::{Instances, neutral, store};
-use crate::nest::{LANE_BLOCK, Leaf, Loop, Panels, TERMS};
+use crate::nest::{LANE_BLOCK, Leaf, Loop, Panels, ROW_BLOCK, TERMS};
 use crate::program::{Expr, ExprId, ReduceOp};
 
 /// Writes a leaf that has panels, rows and lanes.
@@ -26,11 +26,15 @@ pub fn write(writer: &mut Writer, leaf: &Leaf) {
     else {
         unreachable!("verified: panels come with lanes, rows and a reduction");
     };
-    let others: Vec<&Loop> = (0..leaf.outputs).filter(|p| *p != lanes && *p != rows).map(|p| &leaf.loops[p]).collect();
+    let apart = |p: &usize| *p == lanes || *p == rows || Some(*p) == panels.kept;
+    let others: Vec<&Loop> = (0..leaf.outputs).filter(|p| !apart(p)).map(|p| &leaf.loops[p]).collect();
+    let kept = panels.kept.map(|position| &leaf.loops[position]);
     let contraction = Contraction {
         leaf,
         panels,
         op,
+        kept,
+        next: kept.or(others.last().copied()).map(|l| l.variable),
         vectors: leaf.shape.vectors.max(1),
         row_count,
         row: &leaf.loops[rows],
@@ -49,6 +53,10 @@ pub struct Contraction<'a> {
     pub leaf: &'a Leaf,
     pub panels: &'a Panels,
     pub op: ReduceOp,
+    /// The blocks of lanes for which packed rows are kept.
+    kept: Option<&'a Loop>,
+    /// The innermost loop around.
+    next: Option<usize>,
     pub vectors: usize,
     pub row_count: usize,
     pub row: &'a Loop,
@@ -168,75 +176,138 @@ impl Contraction<'_> {
     }
 
     fn write(&self, w: &mut Writer, tables: Tables) {
-        let width = self.vectors;
         let scratch = w.names.address(w.nest, self.panels.scratch, &[crate::program::Affine::constant(0)]);
         let [row_panel, term_panel, lane_panel] = ["rows", "terms", "lanes"].map(|s| w.names.fresh(s));
         let (rows, terms) = (self.panels.by_row.len(), self.panels.by_term.len());
         w.lines.line(format!("gx_t *restrict const {row_panel} = {scratch};"));
-        let after_rows = rows * self.row_count * TERMS;
+        let after_rows = rows * TERMS * if self.kept.is_some() { ROW_BLOCK } else { self.row_count };
         w.lines.line(format!("gx_t *restrict const {term_panel} = {row_panel} + {after_rows};"));
         w.lines.line(format!("gx_t *restrict const {lane_panel} = {term_panel} + {};", terms * TERMS));
-        let [first_row, last_row, first_lane, last_lane] = ["m", "m", "n", "n"].map(|s| w.names.fresh(s));
-        for (name, text) in [
-            (&first_row, w.names.low(&self.row.range)),
-            (&last_row, w.names.high(&self.row.range)),
-            (&first_lane, w.names.low(&self.lane.range)),
-            (&last_lane, w.names.high(&self.lane.range)),
-        ] {
-            w.lines.line(format!("const int64_t {name} = {text};"));
-        }
+        let [first_row, last_row] = ["m"; 2].map(|s| w.names.fresh(s));
+        w.lines.line(format!("const int64_t {first_row} = {};", w.names.low(&self.row.range)));
+        w.lines.line(format!("const int64_t {last_row} = {};", w.names.high(&self.row.range)));
+        let enough_rows = self.panels.rows_in_place.then(|| {
+            let enough = w.names.fresh("enough");
+            w.lines.line(format!("const int {enough} = {last_row} - {first_row} + 1 >= {};", self.row_count));
+            enough
+        });
         let (steps, bounds) = self.steps(w);
-        let lane = w.names.variables[self.lane.variable].clone();
-        let block = w.names.fresh("block");
-        let block_width = format!("({LANE_BLOCK}/({width}*GX_W)*({width}*GX_W))");
-        w.lines.open(format!("for (int64_t {block} = {first_lane}; {block} <= {last_lane}; {block} += {block_width})"));
-        let stop = w.names.fresh("stop");
-        w.lines.line(format!("const int64_t {stop} = gx_smaller({last_lane}, {block} + {block_width} - 1);"));
-        let enough = |w: &mut Writer, in_place: bool, first: &str, last: &str, count: String| {
-            in_place.then(|| {
-                let name = w.names.fresh("enough");
-                w.lines.line(format!("const int {name} = {last} - {first} + 1 >= {count};"));
-                name
-            })
-        };
-        let enough_rows = enough(w, self.panels.rows_in_place, &first_row, &last_row, self.row_count.to_string());
-        let enough_lanes = enough(w, self.panels.lanes_in_place, &block, &stop, format!("{width}*GX_W"));
-        let fresh = w.names.fresh("fresh");
-        w.lines.line(format!("int {fresh} = {};", if self.leaf.accumulate { 0 } else { 1 }));
-        let mut boxes = Vec::new();
-        for (step, (low, high)) in steps.iter().zip(&bounds) {
-            let (start, end) = (w.names.fresh("k"), w.names.fresh("k"));
-            w.lines.open(format!("for (int64_t {start} = {low}; {start} <= {high}; {start} += {step})"));
-            w.lines.line(format!("const int64_t {end} = gx_smaller({high}, {start} + {step} - 1);"));
-            boxes.push((start, end));
-        }
-        let count = w.names.fresh("count");
-        let extents: Vec<String> = boxes.iter().map(|(a, b)| format!("({b} - {a} + 1)")).collect();
-        w.lines.line(format!("const int64_t {count} = {};", extents.join(" * ")));
-        self.fill_tables(w, &tables, &extents);
+        let [fresh, count] = ["fresh", "count"].map(|s| w.names.fresh(s));
+        let boxes: Vec<(String, String)> = bounds.iter().map(|_| (w.names.fresh("k"), w.names.fresh("k"))).collect();
         let parts = Parts {
             tables,
             row_panel,
             term_panel,
             lane_panel,
             terms: count,
-            fresh: fresh.clone(),
+            fresh,
             first_row,
             last_row,
-            last_lane: stop,
+            last_lane: w.names.fresh("stop"),
             enough_rows,
-            enough_lanes,
+            enough_lanes: self.panels.lanes_in_place.then(|| w.names.fresh("enough")),
             boxes,
         };
-        self.pack_terms(w, &parts);
-        self.pack_lanes(w, &parts, &block, &lane);
-        self.rows(w, &parts, &block);
-        w.lines.line(format!("{fresh} = 0;"));
+        match self.kept {
+            None => self.by_lanes(w, &parts, &steps, &bounds),
+            Some(blocks) => self.by_rows(w, parts, &steps, &bounds, blocks),
+        }
+    }
+
+    /// A block of lanes at a time: for each box, lanes are packed and then rows, group by group.
+    fn by_lanes(&self, w: &mut Writer, parts: &Parts, steps: &[String], bounds: &[(String, String)]) {
+        let block = self.open_lanes(w, parts);
+        self.open_fresh(w, parts);
+        self.open_boxes(w, parts, steps, bounds);
+        self.pack_terms(w, parts);
+        self.pack_lanes(w, parts, &block);
+        self.rows(w, parts, &block);
+        w.lines.line(format!("{} = 0;", parts.fresh));
         w.close(self.terms.len());
         if !self.leaf.accumulate {
-            self.fill(w, &parts, &block);
+            self.fill(w, parts, &block);
         }
+        w.close(2);
+    }
+
+    /// Some rows at a time: for each box, rows are packed and kept for all blocks of lanes.
+    fn by_rows(&self, w: &mut Writer, mut parts: Parts, steps: &[String], bounds: &[(String, String)], blocks: &Loop) {
+        let count = self.row_count;
+        let height = ROW_BLOCK / count * count;
+        self.open_fresh(w, &parts);
+        self.open_boxes(w, &parts, steps, bounds);
+        self.pack_terms(w, &parts);
+        let chunk = w.names.fresh("chunk");
+        let (first, last) = (parts.first_row.clone(), parts.last_row.clone());
+        w.lines.open(format!("for (int64_t {chunk} = {first}; {chunk} <= {last}; {chunk} += {height})"));
+        let end = w.names.fresh("m");
+        w.lines.line(format!("const int64_t {end} = gx_smaller({last}, {chunk} + {height} - 1);"));
+        (parts.first_row, parts.last_row) = (chunk.clone(), end);
+        let group = self.open_groups(w, &parts);
+        let panels = std::mem::replace(&mut parts.row_panel, w.names.fresh("rows"));
+        let size = self.panels.by_row.len() * count * TERMS;
+        let own = format!("{panels} + ({} - {chunk})/{count}*{size}", group.0);
+        w.lines.line(format!("gx_t *restrict const {} = {own};", parts.row_panel));
+        self.pack_rows(w, &parts, &group);
         w.lines.close();
+        w.open_loop(blocks);
+        let block = self.open_lanes(w, &parts);
+        self.pack_lanes(w, &parts, &block);
+        let group = self.open_groups(w, &parts);
+        let own = format!("{panels} + ({} - {chunk})/{count}*{size}", group.0);
+        w.lines.line(format!("const gx_t *const {} = {own};", parts.row_panel));
+        self.kernel(w, &parts, &block, &group);
+        w.close(5);
+        w.lines.line(format!("{} = 0;", parts.fresh));
+        w.close(self.terms.len());
+        if !self.leaf.accumulate {
+            (parts.first_row, parts.last_row) = (first, last);
+            w.open_loop(blocks);
+            let block = self.open_lanes(w, &parts);
+            self.fill(w, &parts, &block);
+            w.close(3);
+        }
+    }
+
+    /// Opens the loop over blocks of lanes, and names the first and the last lane of a block.
+    fn open_lanes(&self, w: &mut Writer, parts: &Parts) -> String {
+        let (width, stop) = (self.vectors, &parts.last_lane);
+        let [block, first, last] = ["block", "n", "n"].map(|s| w.names.fresh(s));
+        w.lines.open("");
+        w.lines.line(format!("const int64_t {first} = {};", w.names.low(&self.lane.range)));
+        w.lines.line(format!("const int64_t {last} = {};", w.names.high(&self.lane.range)));
+        let block_width = format!("({LANE_BLOCK}/({width}*GX_W)*({width}*GX_W))");
+        w.lines.open(format!("for (int64_t {block} = {first}; {block} <= {last}; {block} += {block_width})"));
+        w.lines.line(format!("const int64_t {stop} = gx_smaller({last}, {block} + {block_width} - 1);"));
+        if let Some(enough) = &parts.enough_lanes {
+            w.lines.line(format!("const int {enough} = {stop} - {block} + 1 >= {width}*GX_W;"));
+            w.lines.line(format!("(void){enough};"));
+        }
+        block
+    }
+
+    fn open_fresh(&self, w: &mut Writer, parts: &Parts) {
+        w.lines.line(format!("int {} = {};", parts.fresh, if self.leaf.accumulate { 0 } else { 1 }));
+    }
+
+    /// Opens the loops over boxes of the reduction.
+    fn open_boxes(&self, w: &mut Writer, parts: &Parts, steps: &[String], bounds: &[(String, String)]) {
+        for ((step, (low, high)), (start, end)) in steps.iter().zip(bounds).zip(&parts.boxes) {
+            w.lines.open(format!("for (int64_t {start} = {low}; {start} <= {high}; {start} += {step})"));
+            w.lines.line(format!("const int64_t {end} = gx_smaller({high}, {start} + {step} - 1);"));
+        }
+        let extents: Vec<String> = parts.boxes.iter().map(|(a, b)| format!("({b} - {a} + 1)")).collect();
+        w.lines.line(format!("const int64_t {} = {};", parts.terms, extents.join(" * ")));
+        self.fill_tables(w, &parts.tables, &extents);
+    }
+
+    /// Opens the loop over groups of rows: the first row, and how many there are.
+    fn open_groups(&self, w: &mut Writer, parts: &Parts) -> (String, String) {
+        let (first, last, count) = (&parts.first_row, &parts.last_row, self.row_count);
+        let [group, rows] = ["group", "rows"].map(|s| w.names.fresh(s));
+        w.lines.open(format!("for (int64_t {group} = {first}; {group} <= {last}; {group} += {count})"));
+        w.lines.line(format!("const int64_t {rows} = gx_smaller({count}, {last} - {group} + 1);"));
+        (group, rows)
     }
 
     /// How far each loop of the reduction advances, so that a box has at most `TERMS` terms.
@@ -291,7 +362,8 @@ impl Contraction<'_> {
         w.lines.close();
     }
 
-    fn pack_lanes(&self, w: &mut Writer, parts: &Parts, block: &str, lane: &str) {
+    fn pack_lanes(&self, w: &mut Writer, parts: &Parts, block: &str) {
+        let lane = &w.names.variables[self.lane.variable].clone();
         if let Some(enough) = &parts.enough_lanes {
             w.lines.open(format!("if (!{enough})"));
         }
@@ -352,31 +424,26 @@ impl Contraction<'_> {
     }
 
     fn rows(&self, w: &mut Writer, parts: &Parts, block: &str) {
-        let (count, operands) = (self.row_count, self.panels.by_row.len());
-        let row = w.names.variables[self.row.variable].clone();
-        let group = w.names.fresh("group");
-        let (first, last) = (&parts.first_row, &parts.last_row);
-        w.lines.open(format!("for (int64_t {group} = {first}; {group} <= {last}; {group} += {count})"));
-        let rows = w.names.fresh("rows");
-        w.lines.line(format!("const int64_t {rows} = gx_smaller({count}, {last} - {group} + 1);"));
+        let group = self.open_groups(w, parts);
         if let Some(enough) = &parts.enough_rows {
             w.lines.open(format!("if (!{enough})"));
         }
-        if operands > 0 {
-            self.pack_rows(w, parts, &group, &rows, &row);
+        if !self.panels.by_row.is_empty() {
+            self.pack_rows(w, parts, &group);
         }
         if parts.enough_rows.is_some() {
             w.lines.close();
         }
-        self.kernel(w, parts, block, &group, &rows);
+        self.kernel(w, parts, block, &group);
         w.lines.close();
     }
 
     /// Calls the register-tiled kernel on every lane panel, straight into the target where that is possible. What is
     /// read in place is read for a whole tile, which begins earlier where there is less left.
-    fn kernel(&self, w: &mut Writer, parts: &Parts, block: &str, group: &str, rows: &str) {
+    fn kernel(&self, w: &mut Writer, parts: &Parts, block: &str, (group, rows): &(String, String)) {
         let (count, width, lanes) = (self.row_count, self.vectors, self.panels.by_lane.len());
-        let micro = self.micro(w);
+        let ahead = self.ahead(w, parts, block, group);
+        let micro = self.micro(w, ahead.is_some());
         let panel = w.names.fresh("panel");
         let lane = w.names.variables[self.lane.variable].clone();
         let (stop, fresh) = (&parts.last_lane, &parts.fresh);
@@ -414,6 +481,7 @@ impl Contraction<'_> {
                     let row_step = format!("{enough} ? {} : {TERMS}", steps[0]);
                     vec![format!("{enough} ? {address} : {packed}"), row_step, terms]
                 }
+                None if self.panels.rows_beside => vec![packed, "1".into(), count.to_string()],
                 None => vec![packed, TERMS.to_string(), "1".into()],
             });
         }
@@ -433,6 +501,7 @@ impl Contraction<'_> {
         }
         let terms_at = (0..self.panels.by_term.len()).map(|n| format!("{} + {}", parts.term_panel, n * TERMS));
         operands.extend(terms_at);
+        operands.extend(ahead);
         let operands = operands.join(", ");
         let call = |to: &str, step: &str, fresh: &str| format!("{micro}({terms}, {operands}, {to}, {step}, {fresh});");
         let whole = format!("{rows} == {count} && {lane} + {width}*GX_W - 1 <= {stop}");
@@ -458,6 +527,28 @@ impl Contraction<'_> {
         w.lines.close();
     }
 
+    /// What is read next of the operand in lanes, where that is one block of memory in place: each group of rows brings a
+    /// quarter of it closer.
+    fn ahead(&self, w: &mut Writer, parts: &Parts, block: &str, group: &str) -> Option<String> {
+        let ([id], Some(next), Some(_), 1) =
+            (self.panels.by_lane.as_slice(), self.next, &parts.enough_lanes, self.terms.len())
+        else {
+            return None;
+        };
+        let Expr::Access(_, subscripts) = w.nest.frame.exprs[*id].clone() else { return None };
+        if !subscripts.iter().any(|s| s.uses_index(next)) || subscripts.iter().any(|s| s.uses_index(self.row.variable))
+        {
+            return None;
+        }
+        let saved = w.names.variables[next].clone();
+        w.names.variables[next] = format!("({saved} + 1)");
+        let (address, _) = self.in_place(w, *id, parts, group, block);
+        w.names.variables[next] = saved;
+        let (count, first, terms) = (self.row_count, &parts.first_row, &parts.terms);
+        let quarter = format!("gx_smaller(({group} - {first})/{count}, {})", self.vectors - 1);
+        Some(format!("{address} + {quarter}*{terms}*GX_W"))
+    }
+
     /// The address of an operand at the first row, lane and term, and how far apart rows and terms are.
     fn in_place(&self, w: &mut Writer, id: ExprId, parts: &Parts, group: &str, lane: &str) -> (String, [String; 2]) {
         let Expr::Access(buffer, subscripts) = w.nest.frame.exprs[id].clone() else {
@@ -476,8 +567,13 @@ impl Contraction<'_> {
         (address, steps)
     }
 
-    /// Packs what depends on the rows: along the terms, which are neighbours in the panel.
-    fn pack_rows(&self, w: &mut Writer, parts: &Parts, group: &str, rows: &str, row: &str) {
+    /// Packs what depends on the rows: along the terms, which are neighbours in the panel, or where rows lie side by side
+    /// term by term.
+    fn pack_rows(&self, w: &mut Writer, parts: &Parts, (group, rows): &(String, String)) {
+        if self.panels.rows_beside {
+            return self.pack_rows_beside(w, parts, group, rows);
+        }
+        let row = w.names.variables[self.row.variable].clone();
         let count = self.row_count;
         let (panel, terms) = (&parts.row_panel, &parts.terms);
         let u = w.names.fresh("u");
@@ -521,6 +617,29 @@ impl Contraction<'_> {
             w.lines.line(format!("{at}++;"));
         }
         w.close(outer.len() + 2);
+    }
+
+    /// Term by term, in vectors across the rows; rows that are not there are zeros.
+    fn pack_rows_beside(&self, w: &mut Writer, parts: &Parts, group: &str, rows: &str) {
+        let (count, row) = (self.row_count, self.row.variable);
+        let saved = w.names.variables[row].clone();
+        w.lines.open("");
+        let at = self.open_terms(w, parts);
+        let [start, held, stored] = ["v", "n", "n"].map(|s| w.names.fresh(s));
+        w.lines.open(format!("for (int64_t {start} = 0; {start} < {count}; {start} += GX_W)"));
+        w.lines.line(format!("const int64_t {held} = gx_larger(0, gx_smaller(GX_W, {rows} - {start}));"));
+        w.lines.line(format!("const int64_t {stored} = gx_smaller(GX_W, {count} - {start});"));
+        let lanes = Some((row, vec![format!("({group} + {start})")]));
+        let mut values = w.values(Instances { lanes, rows: None, partial: vec![held] });
+        let found: Vec<String> = self.panels.by_row.iter().map(|id| values.wide(*id, (0, 0))).collect();
+        for (number, value) in found.iter().enumerate() {
+            let place = format!("{} + {} + {at}*{count} + {start}", parts.row_panel, number * count * TERMS);
+            w.lines.line(store(false, &place, "1", Some(&stored), value));
+        }
+        w.lines.close();
+        w.names.variables[row] = saved;
+        self.close_terms(w, &at);
+        w.lines.close();
     }
 
     /// Packs a vector of terms of a row; `partial` is the number of terms where there are fewer than lanes.

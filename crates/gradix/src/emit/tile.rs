@@ -25,7 +25,7 @@ impl Contraction<'_> {
 
     /// A function for the register tile: `row_count` × `vectors` accumulators over all terms of a box. Contractions of
     /// the same form share it.
-    pub fn micro(&self, w: &mut Writer) -> String {
+    pub fn micro(&self, w: &mut Writer, ahead: bool) -> String {
         let (count, width) = (self.row_count, self.vectors);
         let points: Vec<(usize, usize)> = (0..count).flat_map(|r| (0..width).map(move |v| (r, v))).collect();
         let sums: Vec<String> = points.iter().map(|(r, v)| format!("sum_{r}_{v}")).collect();
@@ -36,6 +36,9 @@ impl Contraction<'_> {
             w.lines.line(format!("gx_v {sum} = fresh ? gx_all({}) : {held};", neutral(self.op, w.single)));
         }
         w.lines.open("for (int64_t at = 0; at < terms; at++)");
+        if ahead {
+            w.lines.line("__builtin_prefetch(ahead + at*GX_W, 0, 2);");
+        }
         self.body(w, &points, &sums);
         w.lines.close();
         for ((row, vector), sum) in points.iter().zip(&sums) {
@@ -57,6 +60,7 @@ impl Contraction<'_> {
             arguments.push(format!("const gx_t *restrict lanes{n}, {term}"));
         }
         (0..self.panels.by_term.len()).for_each(|n| arguments.push(format!("const gx_t *restrict each{n}")));
+        arguments.extend(ahead.then(|| "const gx_t *ahead".to_string()));
         arguments.push("gx_t *restrict tile, int64_t step, int fresh".into());
         let arguments = arguments.join(",\n    ");
         w.shared.function("gx_tile", |name| {

@@ -14,6 +14,7 @@ struct Running<'a> {
 }
 
 /// Leaves that run together.
+#[derive(Clone, Copy)]
 struct Together<'a> {
     leaves: &'a [Leaf],
     /// Those of them whose results nothing else reads: they stay in registers.
@@ -36,6 +37,7 @@ pub fn write(w: &mut Writer, leaves: &[Leaf], unstored: &[TensorId]) {
     let rows = row.map(|_| (outer.len() - 1, ROWS));
     let together = Together { leaves, unstored, lane, rows };
     let vectors = if rows.is_none() && reductions().next().is_some() { VECTORS } else { 1 };
+    let narrow = leaves.iter().find(|leaf| is_narrow(leaf, &leaves[0]));
     let saved = w.names.variables.clone();
     let around = outputs - usize::from(rows.is_some());
     outer[..around].iter().for_each(|l| w.open_loop(l));
@@ -52,12 +54,39 @@ pub fn write(w: &mut Writer, leaves: &[Leaf], unstored: &[TensorId]) {
             running.push(Running { leaf, op, sums });
         }
         outer[outputs..].iter().for_each(|l| w.open_loop(l));
-        together.lanes(w, &running, row_names, vectors);
+        match narrow {
+            None => together.lanes(w, &running, row_names, vectors),
+            Some(leaf) => {
+                let test = within(w, leaf, &leaves[0]);
+                w.lines.open(format!("if ({test})"));
+                together.lanes(w, &running, row_names, vectors);
+                w.lines.otherwise();
+                let wide = leaves.iter().filter(|leaf| !is_narrow(leaf, &leaves[0])).cloned().collect::<Vec<_>>();
+                Together { leaves: &wide, ..together }.lanes(w, &running, row_names, vectors);
+                w.lines.close();
+            }
+        }
         w.close(outer.len() - outputs);
         together.finish(w, &running, row_names);
     });
     w.close(around);
     w.names.variables = saved;
+}
+
+/// Whether a leaf leaves out values of an outer loop of another one.
+fn is_narrow(leaf: &Leaf, first: &Leaf) -> bool {
+    leaf.loops.iter().zip(&first.loops).any(|(own, other)| own.range != other.range)
+}
+
+/// Whether the variables are in the ranges of a leaf, where those are not the ranges of the loops.
+fn within(w: &mut Writer, leaf: &Leaf, first: &Leaf) -> String {
+    let narrow = leaf.loops.iter().zip(&first.loops).filter(|(own, other)| own.range != other.range);
+    let tests = narrow.map(|(l, _)| {
+        let (low, high) = (w.names.low(&l.range), w.names.high(&l.range));
+        let v = &w.names.variables[l.variable];
+        format!("{low} <= {v} && {v} <= {high}")
+    });
+    tests.collect::<Vec<_>>().join(" && ")
 }
 
 /// Vectors that are taken at a time where something is reduced, so that sums don't wait for each other.
@@ -159,9 +188,8 @@ impl Together<'_> {
         let variable = instances.lanes.as_ref().map(|(variable, _)| *variable).expect("lanes");
         let mut lines = Vec::new();
         let mut values = w.values(instances);
-        let mut reductions = running.iter();
         for leaf in self.leaves {
-            if let Some(Running { op, sums, .. }) = leaf.reduction.and_then(|_| reductions.next()) {
+            if let Some(Running { op, sums, .. }) = running.iter().find(|running| running.leaf.target == leaf.target) {
                 for point in &points {
                     let (value, sum) = (values.wide(leaf.body, *point), &sums[point.0][point.1]);
                     let mut combined = combine(*op, sum, &value, true, values.functions);

@@ -59,7 +59,7 @@ impl Lowering<'_> {
         let mut ranges: Vec<Range> =
             definition.indices.iter().map(|i| i.range.map(|bound| bound.with_indices(&map))).collect();
         let (slab, rank) = (variables[definition.rank], definition.rank);
-        making.within_slab(&mut ranges[rank], member.halo);
+        making.within_slab(&mut ranges[rank], member);
         // What bounds the slab index by outputs is a condition on the point.
         let uses_outputs = |bound: &Affine| variables[..rank].iter().any(|v| bound.uses_index(*v));
         let Range { low, high } = &mut ranges[rank];

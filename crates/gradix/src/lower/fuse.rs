@@ -8,9 +8,10 @@
 //!
 //! A leaf joins an earlier one if nothing that it reads is made in between, but for elements at the same point.
 
-use crate::nest::{Leaf, Step};
+use crate::nest::{Leaf, Loop, Step};
 use crate::nested;
 use crate::program::{Affine, Exprs, Range, TensorId};
+use gradix_int::Int;
 
 /// More statements than this don't share registers well.
 const MAX_TOGETHER: usize = 6;
@@ -56,6 +57,12 @@ fn joined(exprs: &mut Exprs, leaf: &Leaf, group: &[Leaf], later: &[Vec<Leaf>]) -
         return None;
     }
     let leaf = renamed(exprs, leaf, first)?;
+    // All that leave out values of an outer loop leave out the same.
+    let ranges = |leaf: &Leaf| leaf.loops.iter().map(|l| l.range.clone()).collect::<Vec<_>>();
+    let narrow = |other: &&Leaf| ranges(other) != ranges(first);
+    if narrow(&&leaf) && group.iter().filter(narrow).any(|other| ranges(other) != ranges(&leaf)) {
+        return None;
+    }
     let prefixes = group.iter().chain([&leaf]).filter(|l| l.reduction.is_some()).map(|l| l.outputs);
     let prefixes: Vec<usize> = prefixes.collect();
     if prefixes.windows(2).any(|pair| pair[0] != pair[1]) {
@@ -98,19 +105,29 @@ fn renamed(exprs: &mut Exprs, leaf: &Leaf, first: &Leaf) -> Option<Leaf> {
     for (own, other) in leaf.loops.iter().zip(&first.loops) {
         map[own.variable] = Affine::index(other.variable);
     }
-    let same = |own: &Range, other: &Range| {
-        let equal = |a: &[Affine], b: &[Affine]| {
-            let moved: Vec<Affine> = a.iter().map(|bound| bound.with_indices(&map)).collect();
-            moved.len() == b.len() && moved.iter().all(|bound| b.contains(bound))
-        };
-        equal(&own.low, &other.low) && equal(&own.high, &other.high)
+    let moved: Vec<Range> = leaf.loops.iter().map(|l| l.range.map(|bound| bound.with_indices(&map))).collect();
+    let equal = |a: &[Affine], b: &[Affine]| a.len() == b.len() && a.iter().all(|bound| b.contains(bound));
+    let same = |a: &Range, b: &Range| equal(&a.low, &b.low) && equal(&a.high, &b.high);
+    // Where fewer values of an outer loop count, others are left out of a reduction.
+    let fits = |(position, (own, other)): (usize, (&Range, &Loop))| {
+        let outer = position + 1 < leaf.loops.len() && position >= leaf.outputs;
+        same(own, &other.range) || outer && is_within(own, &other.range)
     };
-    if !leaf.loops.iter().zip(&first.loops).all(|(own, other)| same(&own.range, &other.range)) {
+    if !moved.iter().zip(&first.loops).enumerate().all(fits) {
         return None;
     }
     let mut renamed = leaf.clone();
-    renamed.loops = first.loops.clone();
+    let range = |own: Range, other: &Range| if same(&own, other) { other.clone() } else { own };
+    let loops = first.loops.iter().zip(moved);
+    renamed.loops = loops.map(|(l, own)| Loop { variable: l.variable, range: range(own, &l.range) }).collect();
     renamed.subscripts = leaf.subscripts.iter().map(|s| s.with_indices(&map)).collect();
     renamed.body = nested::remap(exprs, leaf.body, &map);
     Some(renamed)
+}
+
+/// Whether every bound of a range is one of another range, or implied by one that differs from it by a number.
+fn is_within(own: &Range, other: &Range) -> bool {
+    let at_least = |a: &Affine, b: &Affine| (a.clone() - b.clone()).as_constant().is_some_and(|d| *d >= Int::ZERO);
+    other.low.iter().all(|low| own.low.iter().any(|bound| at_least(bound, low)))
+        && other.high.iter().all(|high| own.high.iter().any(|bound| at_least(high, bound)))
 }

@@ -67,7 +67,7 @@ impl Lowering<'_> {
         let mut ranges: Vec<Range> =
             definition.indices.iter().map(|i| i.range.map(|bound| bound.with_indices(&map))).collect();
         if let Some(slab) = member.slab {
-            making.within_slab(&mut ranges[slab], member.halo);
+            making.within_slab(&mut ranges[slab], member);
         }
         let outputs = definition.rank;
         let target = part.unwrap_or(definition.tensor);
@@ -133,8 +133,9 @@ impl Lowering<'_> {
 }
 
 impl Making {
-    /// Restricts the slab index to the slab at hand and what is needed `before` and `after` it.
-    pub fn within_slab(&self, range: &mut Range, (before, after): (i64, i64)) {
+    /// Restricts the slab index to the slab at hand and what is needed before and after it.
+    pub fn within_slab(&self, range: &mut Range, member: &Member) {
+        let ((before, after), ahead) = (member.halo, member.halo.1 + member.ahead);
         let Work { low, high, .. } = &self.kernel.work;
         let (first, tile, last) = (Affine::index(FIRST), Affine::index(self.tile), Affine::index(LAST));
         if before == 0 && range.low.len() == 1 && range.low[0] == *low {
@@ -144,12 +145,12 @@ impl Making {
             range.high.remove(0);
         }
         match self.rolling {
-            true => range.low.extend([first.shift(-before), tile.shift(after)]),
+            true => range.low.extend([first.shift(-before), tile.shift(ahead)]),
             false => range.low.push(tile.shift(-before)),
         }
         range.high.push(last.shift(after));
         if self.tile != FIRST {
-            range.high.push(tile.shift(self.size - 1 + after));
+            range.high.push(tile.shift(self.size - 1 + ahead));
         }
     }
 }

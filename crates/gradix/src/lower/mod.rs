@@ -501,7 +501,7 @@ impl Lowering<'_> {
             true => (Some(0), (sizes[0] / items).ceil() as i64),
             false => (None, 1),
         };
-        let member = Member { definition: 0, slab, halo: (0, 0), local: false };
+        let member = Member { definition: 0, slab, halo: (0, 0), ahead: 0, local: false };
         Group { members: vec![member], tile, tiles: 1, parts: None, rolling: false }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Lowering;
 use super::leaves::Placed;
-use crate::nest::{BufferKind, Leaf, Panels, Shape};
+use crate::nest::{BufferKind, Leaf, Loop, Panels, Shape};
 use crate::program::{Affine, Atom, Expr, ExprId, Exprs, TensorId};
 use crate::schedule::{NARROW, step_cost};
 use gradix_int::Int;
@@ -220,6 +220,8 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
         rows_in_place: false,
         lanes_in_place: false,
         rows_in_lanes: false,
+        rows_beside: false,
+        kept: None,
     };
     if !operands(exprs, leaf.body, (row, lane), &mut panels) {
         return None;
@@ -248,21 +250,39 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
         }
         _ => false,
     };
-    // Rows side by side, in a buffer so narrow that terms are not far apart either.
-    let beside = |id: &ExprId| match &exprs[*id] {
-        Expr::Access(buffer, subscripts) => step_cost(subscripts, row) == 1.0 && width(*buffer) <= NARROW,
-        _ => false,
-    };
+    let beside = |id: &ExprId| matches!(&exprs[*id], Expr::Access(_, subscripts) if step_cost(subscripts, row) == 1.0);
+    // In a buffer so narrow that terms are not far apart either.
+    let close = |id: &ExprId| beside(id) && matches!(exprs[*id], Expr::Access(buffer, _) if width(buffer) <= NARROW);
     let inner = terms.last().expect("a reduction has loops").variable;
-    let seldom = extents[lanes] < MANY_VECTORS * lowering.lanes;
-    panels.rows_in_place = panels.by_row.iter().all(near) && (seldom || panels.by_row.iter().all(beside));
     panels.lanes_in_place = panels.by_lane.iter().all(along);
+    let blocks = (0..leaf.outputs).rfind(|p| *p != lanes && *p != rows);
+    let blocks = blocks.filter(|p| panels.lanes_in_place && is_of_lanes(exprs, leaf, &panels, *p));
+    let seldom = extents[lanes] * blocks.map_or(1.0, |p| extents[p]) < MANY_VECTORS * lowering.lanes;
+    panels.rows_in_place = panels.by_row.iter().all(near) && (seldom || panels.by_row.iter().all(close));
+    panels.rows_beside = !panels.rows_in_place && panels.by_row.iter().all(beside);
+    panels.kept = blocks.filter(|_| !panels.rows_in_place);
     panels.rows_in_lanes = panels.by_row.iter().all(|id| {
         let body = Body::of(exprs, *id);
         body.conditions.iter().all(|a| !a.uses_index(inner)) && body.affines.iter().all(|a| !is_inside_floor(a, inner))
     });
     (!panels.by_row.is_empty() && !panels.by_lane.is_empty() && panels.by_row.len() + panels.by_lane.len() <= 6)
         .then_some(panels)
+}
+
+/// Whether an output moves what depends on the lanes, and nothing else of a contraction.
+fn is_of_lanes(exprs: &Exprs, leaf: &Leaf, panels: &Panels, position: usize) -> bool {
+    let (variable, lanes) = (leaf.loops[position].variable, leaf.shape.lanes);
+    let uses = |id: &ExprId| {
+        let mut used = false;
+        exprs.visit_affines(*id, &mut |affine| used |= affine.uses_index(variable));
+        used
+    };
+    let fixed = |(place, l): (usize, &Loop)| {
+        Some(place) == lanes || !l.range.low.iter().chain(&l.range.high).any(|bound| bound.uses_index(variable))
+    };
+    panels.by_lane.iter().all(uses)
+        && !panels.by_row.iter().chain(&panels.by_term).any(uses)
+        && leaf.loops.iter().enumerate().all(fixed)
 }
 
 /// Finds the largest parts that depend on rows only, on lanes only or on neither; `false` if an element depends on

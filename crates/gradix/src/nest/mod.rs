@@ -187,16 +187,23 @@ pub struct Panels {
     pub lanes_in_place: bool,
     /// Whether rows are packed in vectors along the innermost loop of the reduction.
     pub rows_in_lanes: bool,
+    /// Whether rows are packed in vectors across the rows, which lie side by side.
+    pub rows_beside: bool,
+    /// The position of an output, if packed rows are kept for all of its values: blocks of lanes.
+    pub kept: Option<usize>,
 }
 
 /// How many terms of a reduction are packed at a time, at most.
 pub const TERMS: usize = 256;
 /// How many lanes are packed at a time, at most.
 pub const LANE_BLOCK: usize = 384;
+/// How many rows are packed at a time, where they are kept.
+pub const ROW_BLOCK: usize = 96;
 
 impl Panels {
-    /// The space for the operands, with `rows` rows at a time.
+    /// The space for the operands, with `rows` rows at a time where they are not kept.
     pub fn elements(&self, rows: usize) -> usize {
+        let rows = if self.kept.is_some() { ROW_BLOCK } else { rows };
         TERMS * (self.by_row.len() * rows + self.by_term.len() + self.by_lane.len() * LANE_BLOCK)
     }
 }

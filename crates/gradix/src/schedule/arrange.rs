@@ -58,7 +58,7 @@ fn inline(program: &mut Program, estimate: &[f64]) {
             && !exact.contains(&definition.tensor)
             && seldom
             && (places <= 1 || !joins(program, definition))
-            && is_cheap(&program.exprs, definition.body, places <= 1)
+            && (is_cheap(&program.exprs, definition.body, places <= 1) || is_multiple(program, definition))
         {
             bodies.insert(definition.tensor, definition.body);
         }
@@ -125,6 +125,36 @@ fn is_cheap(exprs: &Exprs, body: ExprId, once: bool) -> bool {
     }
     let most = if once { 3 } else { 2 };
     operations <= most && elements <= most + 1
+}
+
+/// Whether a definition is another one times a number, maybe zero where that is told by the indices.
+fn is_multiple(program: &Program, definition: &Definition) -> bool {
+    let exprs = &program.exprs;
+    let inside = match exprs[definition.body] {
+        Expr::Select(condition, inside, outside) if exprs.compared(condition).is_empty() => {
+            exprs.as_constant(outside).map(|_| inside)
+        }
+        _ => None,
+    };
+    let Some((a, b)) = inside.and_then(|inside| match exprs[inside] {
+        Expr::Binary(BinaryOp::Mul, a, b) => Some((a, b)),
+        _ => None,
+    }) else {
+        return false;
+    };
+    let is_number = |id: ExprId| match &exprs[id] {
+        Expr::Access(_, subscripts) => subscripts.is_empty(),
+        Expr::Constant(_) => true,
+        _ => false,
+    };
+    let is_other = |id: ExprId| match &exprs[id] {
+        Expr::Access(tensor, subscripts) => {
+            let own = (0..definition.rank).map(Some);
+            program[*tensor].kind != TensorKind::Input && subscripts.iter().map(Affine::as_index).eq(own)
+        }
+        _ => false,
+    };
+    is_number(a) && is_other(b) || is_number(b) && is_other(a)
 }
 
 struct Inline<'a> {

@@ -78,7 +78,7 @@ fn wanted(
         let reduces = (rank..=innermost).any(|term| subscripts.iter().any(|s| s.uses_index(term)));
         let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
         match moving.as_slice() {
-            [] if !reduces || is_along(subscripts, innermost) => {}
+            [] => {}
             [dimension] if reduces && subscripts[*dimension].as_index() == Some(lanes) => {
                 let pays = program[tensor].elements(estimate) * PAYS <= work;
                 if program[tensor].kind != TensorKind::Input || !pays {

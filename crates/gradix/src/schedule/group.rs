@@ -246,10 +246,7 @@ impl Grouping<'_> {
             if reduced {
                 let elements: f64 = self.sizes[position][..rank].iter().product();
                 let saved = self.largest_read(draft, position);
-                let fits =
-                    |p: &&i64| **p as f64 * elements <= saved.max(4096.0) && (**p <= 8 || elements <= FEW_ELEMENTS);
-                let wanted = PARTS.iter().find(fits);
-                let Some(&parts) = wanted else { continue };
+                let Some(parts) = self.parts(elements, saved.max(4096.0)) else { continue };
                 next.parts = if next.parts == 0 { parts } else { next.parts.min(parts) };
                 next.cost += elements * parts as f64;
             }
@@ -259,6 +256,23 @@ impl Grouping<'_> {
             found.push(next);
         }
         found
+    }
+
+    /// In how many parts to reduce to so many elements, to save that many others.
+    fn parts(&self, elements: f64, saved: f64) -> Option<i64> {
+        let most = match elements <= FEW_ELEMENTS {
+            true => PARTS[0],
+            false => (0.75 * self.room() / elements).clamp(2.0, PARTS[1] as f64) as i64,
+        };
+        let fits = |parts: &i64| *parts as f64 * elements <= saved;
+        Some(most).filter(fits).or(Some(PARTS[1]).filter(|parts| *parts < most && fits(parts)))
+    }
+
+    /// How many elements may be stored: as many as there are results, and twice as many as arguments have.
+    fn room(&self) -> f64 {
+        let elements = |id: TensorId| self.program[id].elements(self.estimate);
+        let outputs = self.program.outputs.iter().map(|id| elements(*id)).sum::<f64>();
+        outputs + 2.0 * self.program.inputs().map(elements).sum::<f64>()
     }
 
     fn covers(&self, choice: &Choice, low: &Affine, high: &Affine) -> bool {
@@ -323,12 +337,13 @@ impl Grouping<'_> {
                 definition,
                 slab: Some(choice.slabs[m]),
                 halo: halos[m],
+                ahead: 0,
                 local: inside(&definition) && is_output(m),
             });
             return vec![self.sized(members.collect(), choice)];
         }
         if draft.members.len() == 1 {
-            let member = Member { definition: draft.members[0], slab: None, halo: (0, 0), local: false };
+            let member = Member { definition: draft.members[0], slab: None, halo: (0, 0), ahead: 0, local: false };
             return vec![Group { members: vec![member], tile: 1, tiles: 1, parts: None, rolling: false }];
         }
         let apart = draft.members.iter().map(|&p| Draft { members: vec![p], choices: self.alone(p) });
@@ -385,6 +400,26 @@ impl Grouping<'_> {
         let across = |m: &Member| m.slab.is_some_and(|slab| slab + 1 < self.program.definitions[m.definition].rank);
         let mut beside = members.iter().filter(|m| m.halo != (0, 0)).peekable();
         beside.peek().is_some() && beside.all(across)
+    }
+
+    /// Reductions over the slab index run as far after the slab as all that they read of the group.
+    fn moved_ahead(&self, mut members: Vec<Member>) -> Vec<Member> {
+        for m in 0..members.len() {
+            let Some(slab) =
+                members[m].slab.filter(|slab| *slab >= self.program.definitions[members[m].definition].rank)
+            else {
+                continue;
+            };
+            let of_group = |producer: &usize| members.iter().find(|made| made.definition == *producer);
+            let reads = self.reads[members[m].definition].iter();
+            let reads = reads.filter_map(|(producer, subscripts)| of_group(producer).map(|made| (made, subscripts)));
+            let after = reads.map(|(made, subscripts)| {
+                let at_slab = made.slab.and_then(|at| distance(&subscripts[at], slab)) == Some(0);
+                if at_slab { made.halo.1 } else { 0 }
+            });
+            members[m].ahead = after.min().unwrap_or(0);
+        }
+        members
     }
 
     /// The most that is local at a time, for each value of the slab index.
@@ -444,6 +479,7 @@ impl Grouping<'_> {
         // Items of equal height, so that the last one has as much to do.
         let tile = ((share.max(least) / tiles / 8.0).ceil() * 8.0).min(tile);
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
+        let members = if rolling { self.moved_ahead(members) } else { members };
         Group { members, tile: tile as i64, tiles: tiles as i64, parts, rolling }
     }
 }

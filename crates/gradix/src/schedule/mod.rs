@@ -56,6 +56,8 @@ pub struct Member {
     pub slab: Option<usize>,
     /// How far before and after the slab it is computed, for readers at shifted places.
     pub halo: (i64, i64),
+    /// How far after the slab a reduction over the slab index is, so that it runs where what it reads is made.
+    pub ahead: i64,
     /// Whether it lives in a buffer of the group only.
     pub local: bool,
 }
