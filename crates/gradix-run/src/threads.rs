@@ -39,8 +39,10 @@ pub fn share_items(threads: usize, items: usize, body: &(dyn Fn(usize, Range<usi
 
 static POOL: Pool = Pool::new();
 
-/// How long a thread watches for the next job before it sleeps.
+/// How long a thread does nothing but watch for the next job, and how long it watches in all before it sleeps, letting
+/// others run: to wake up takes longer than many kernels.
 const WATCH: Duration = Duration::from_micros(30);
+const STAY: Duration = Duration::from_millis(2);
 /// Kernels are compiled code with small frames; what counts is that this is address space only.
 const STACK: usize = 8 << 20;
 
@@ -125,11 +127,7 @@ impl Pool {
         let mut state = self.state.fetch_and(!OPEN, Ordering::AcqRel);
         let start = Instant::now();
         while state & ACTIVE != 0 {
-            if start.elapsed() < WATCH {
-                std::hint::spin_loop()
-            } else {
-                thread::park()
-            }
+            wait(start);
             state = self.state.load(Ordering::Acquire);
         }
     }
@@ -188,7 +186,7 @@ impl Pool {
             if generation != seen {
                 return generation;
             }
-            if start.elapsed() < WATCH { std::hint::spin_loop() } else { thread::park() }
+            wait(start);
         }
     }
 
@@ -203,6 +201,15 @@ impl Pool {
         if before & (OPEN | ACTIVE) == 1 {
             caller.unpark();
         }
+    }
+}
+
+/// A moment, for one that has been waiting since `start`.
+fn wait(start: Instant) {
+    match start.elapsed() {
+        waited if waited < WATCH => std::hint::spin_loop(),
+        waited if waited < STAY => thread::yield_now(),
+        _ => thread::park(),
     }
 }
 

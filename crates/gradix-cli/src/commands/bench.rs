@@ -131,8 +131,13 @@ fn measure<T: Element>(
         done.map(|()| start.elapsed()).map_err(|error| source.refuse(vec![error]))
     };
     once()?;
-    let (first, start) = (start.elapsed(), Instant::now());
-    // The oracle has nothing to warm up.
+    let first = start.elapsed();
+    // Pages are touched, threads and clocks wake up; the oracle has nothing to warm up.
+    let start = Instant::now();
+    while backend != Backend::Interp && start.elapsed() < WARM_UP {
+        once()?;
+    }
+    let start = Instant::now();
     let slow = backend == Backend::Interp && first.as_secs_f64() > arguments.seconds;
     let mut runs = vec![if slow { first } else { once()? }];
     while !slow && start.elapsed().as_secs_f64() < arguments.seconds && runs.len() < MAX_RUNS {
@@ -144,6 +149,8 @@ fn measure<T: Element>(
     Ok(Some(Row { what: task.what, backend, first, runs, peak_bytes: executable.peak_bytes(), operations, bytes }))
 }
 
+/// How long a program runs before it is timed.
+const WARM_UP: Duration = Duration::from_millis(100);
 /// More runs say nothing new.
 const MAX_RUNS: usize = 100_000;
 
