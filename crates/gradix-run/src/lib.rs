@@ -3,6 +3,7 @@
 pub mod array;
 pub mod buffers;
 pub mod check;
+mod cores;
 pub mod element;
 pub mod executable;
 pub mod files;

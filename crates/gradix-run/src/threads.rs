@@ -17,12 +17,13 @@
 
 #![allow(unsafe_code, reason = "threads that outlive a call borrow its closure; no safe interface of std allows that")]
 
+use crate::cores;
 use std::cell::UnsafeCell;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, RwLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -39,10 +40,11 @@ pub fn share_items(threads: usize, items: usize, body: &(dyn Fn(usize, Range<usi
 
 static POOL: Pool = Pool::new();
 
-/// How long a thread does nothing but watch for the next job, and how long it watches in all before it sleeps, letting
-/// others run: to wake up takes longer than many kernels.
+/// How long a thread watches for the next job before it sleeps: to wake up takes longer than many kernels.
+const STAY: Duration = Duration::from_millis(10);
+/// The same where there are more threads than cores, and how much of that it lets nobody else run.
+const STAY_AMONG_MANY: Duration = Duration::from_millis(1);
 const WATCH: Duration = Duration::from_micros(30);
-const STAY: Duration = Duration::from_millis(2);
 /// Kernels are compiled code with small frames; what counts is that this is address space only.
 const STACK: usize = 8 << 20;
 
@@ -68,6 +70,8 @@ struct Job {
     body: *const (dyn Fn(usize) + Sync),
     threads: usize,
     caller: Thread,
+    /// The core of the caller.
+    core: Option<usize>,
     panicked: *const AtomicBool,
 }
 
@@ -89,10 +93,15 @@ impl Pool {
             }
             return;
         }
-        let next = AtomicUsize::new(0);
+        let shares: Vec<Share> = (0..threads).map(|thread| Share::new(thread, threads, items)).collect();
         self.share(threads, &|thread| {
-            while let Some(range) = take(&next, items, threads) {
+            while let Some(range) = shares[thread].take(Share::first_quarter) {
                 body(thread, range);
+            }
+            for other in (thread + 1..threads).chain(0..thread) {
+                while let Some(range) = shares[other].take(Share::last_half) {
+                    body(thread, range);
+                }
             }
         });
     }
@@ -108,13 +117,16 @@ impl Pool {
         let panicked = AtomicBool::new(false);
         // SAFETY: only the lifetime changes; `close` below returns after the last worker has left the body.
         let erased: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(std::ptr::from_ref(body)) };
-        let job = Job { body: erased, threads, caller: thread::current(), panicked: &raw const panicked };
+        let (caller, core) = (thread::current(), cores::current());
+        let job = Job { body: erased, threads, caller, core, panicked: &raw const panicked };
         // SAFETY: this thread has the turn, and the state has not been open since the last job was closed.
         unsafe { *self.job.get() = Some(job) };
         self.state.fetch_add(GENERATION + OPEN, Ordering::Release);
         self.wake_next(0, threads);
+        // A worker that wakes up on this core needs it for a moment, to go to another one.
+        thread::yield_now();
         let own = catch_unwind(AssertUnwindSafe(|| body(0)));
-        self.close();
+        self.close(threads);
         drop(turn);
         if let Err(panic) = own {
             resume_unwind(panic);
@@ -123,13 +135,18 @@ impl Pool {
     }
 
     /// Lets nobody else join, and waits for those who did.
-    fn close(&self) {
+    fn close(&self, threads: usize) {
         let mut state = self.state.fetch_and(!OPEN, Ordering::AcqRel);
         let start = Instant::now();
         while state & ACTIVE != 0 {
-            wait(start);
+            wait(start, threads);
             state = self.state.load(Ordering::Acquire);
         }
+    }
+
+    /// How many threads there are, with the caller.
+    fn size(&self) -> usize {
+        self.workers.read().map_or(1, |workers| workers.len() + 1)
     }
 
     /// Sees to it that there are this many workers, as far as the system allows.
@@ -165,6 +182,9 @@ impl Pool {
                 // SAFETY: a worker that joined may read the job until it leaves.
                 let Some(job) = (unsafe { (*self.job.get()).clone() }) else { unreachable!("an open job is there") };
                 if number < job.threads {
+                    if let Some(core) = job.core.filter(|core| cores::current() == Some(*core)) {
+                        cores::leave(core);
+                    }
                     self.wake_next(number, job.threads);
                     // SAFETY: the caller waits for this worker to leave before the body goes.
                     let body = unsafe { &*job.body };
@@ -180,13 +200,13 @@ impl Pool {
 
     /// The number of a job after this one: watches for a moment, then sleeps.
     fn wait_for_another(&self, seen: u64) -> u64 {
-        let start = Instant::now();
+        let (start, threads) = (Instant::now(), self.size());
         loop {
             let generation = self.state.load(Ordering::Acquire) / GENERATION;
             if generation != seen {
                 return generation;
             }
-            wait(start);
+            wait(start, threads);
         }
     }
 
@@ -204,26 +224,49 @@ impl Pool {
     }
 }
 
-/// A moment, for one that has been waiting since `start`.
-fn wait(start: Instant) {
-    match start.elapsed() {
-        waited if waited < WATCH => std::hint::spin_loop(),
-        waited if waited < STAY => thread::yield_now(),
-        _ => thread::park(),
+/// A moment, for one of several threads that has been waiting since `start`.
+fn wait(start: Instant, threads: usize) {
+    static CORES: LazyLock<usize> = LazyLock::new(default_threads);
+    let (waited, many) = (start.elapsed(), threads > *CORES);
+    match waited {
+        _ if waited > if many { STAY_AMONG_MANY } else { STAY } => thread::park(),
+        _ if many && waited > WATCH => thread::yield_now(),
+        _ => std::hint::spin_loop(),
     }
 }
 
-/// The next range: large at first, then smaller, so that threads end at about the same time.
-fn take(next: &AtomicUsize, items: usize, threads: usize) -> Option<Range<usize>> {
-    let size = |start: usize| ((items - start) / (4 * threads)).max(1);
-    let taken = |start: usize| (start < items).then(|| start + size(start));
-    let start = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).ok()?;
-    Some(start..start + size(start))
+/// The items that a thread begins with, the same in every kernel of a run, so that it finds what it has written in its
+/// cache. Whoever has done its own takes from the end of others.
+#[repr(align(64))]
+struct Share(Mutex<Range<usize>>);
+
+impl Share {
+    fn new(thread: usize, threads: usize, items: usize) -> Self {
+        let start = |thread: usize| items / threads * thread + (items % threads).min(thread);
+        Share(Mutex::new(start(thread)..start(thread + 1)))
+    }
+
+    /// A part of what is left.
+    fn take(&self, part: impl Fn(&mut Range<usize>) -> Range<usize>) -> Option<Range<usize>> {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!left.is_empty()).then(|| part(&mut left))
+    }
+
+    fn first_quarter(left: &mut Range<usize>) -> Range<usize> {
+        let end = left.start + left.len().div_ceil(4);
+        std::mem::replace(left, end..left.end).start..end
+    }
+
+    fn last_half(left: &mut Range<usize>) -> Range<usize> {
+        let start = left.end - left.len().div_ceil(2);
+        start..std::mem::replace(left, left.start..start).end
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
 
     fn pool() -> &'static Pool {
         Box::leak(Box::new(Pool::new()))
@@ -316,10 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn ranges_cover_the_items_in_order() {
-        let next = AtomicUsize::new(0);
-        let ranges: Vec<Range<usize>> = std::iter::from_fn(|| take(&next, 1000, 3)).collect();
-        assert_eq!((ranges[0].clone(), ranges[ranges.len() - 1].clone()), (0..83, 999..1000));
-        assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].len() >= pair[1].len()));
+    fn shares_cover_the_items() {
+        let shares: Vec<Share> = (0..3).map(|thread| Share::new(thread, 3, 11)).collect();
+        let taken = |share: &Share, part: fn(&mut Range<usize>) -> Range<usize>| {
+            std::iter::from_fn(|| share.take(part)).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(&shares[0], Share::first_quarter), [0..1, 1..2, 2..3, 3..4]);
+        assert_eq!(taken(&shares[1], Share::last_half), [6..8, 5..6, 4..5]);
+        assert_eq!(shares[2].take(Share::first_quarter), Some(8..9));
+        assert_eq!(taken(&shares[2], Share::last_half), [10..11, 9..10]);
     }
 }

@@ -46,6 +46,13 @@ static inline int64_t gx_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 /* Rounds down; c is positive. */
 static inline int64_t gx_floor_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }
 
+/* How many of n things to take at a time, at most a few, so that it is about as many each time. */
+static inline int64_t gx_evenly(int64_t n, int64_t few)
+{
+    const int64_t times = (n + few - 1) / few;
+    return times > 0 ? (n + times - 1) / times : 1;
+}
+
 /* By how much the elements from p on are off the boundaries of vectors, where there are so many that it matters. */
 static inline int64_t gx_skew(const gx_t *p, int64_t count)
 {

@@ -310,7 +310,7 @@ impl Contraction<'_> {
         (group, rows)
     }
 
-    /// How far each loop of the reduction advances, so that a box has at most `TERMS` terms.
+    /// How far each loop of the reduction advances, so that a box has at most `TERMS` terms, and all have about as many.
     fn steps(&self, w: &mut Writer) -> (Vec<String>, Vec<(String, String)>) {
         let (mut steps, mut bounds) = (Vec::new(), Vec::new());
         let room = w.names.fresh("room");
@@ -319,8 +319,7 @@ impl Contraction<'_> {
             let [low, high, step] = ["low", "high", "step"].map(|s| w.names.fresh(s));
             let texts = [w.names.low(&l.range), w.names.high(&l.range)];
             w.lines.line(format!("const int64_t {low} = {}, {high} = {};", texts[0], texts[1]));
-            let fits = format!("gx_larger(1, gx_smaller({high} - {low} + 1, {room}))");
-            w.lines.line(format!("const int64_t {step} = {fits};"));
+            w.lines.line(format!("const int64_t {step} = gx_evenly({high} - {low} + 1, {room});"));
             w.lines.line(format!("{room} /= {step};"));
             steps.push(step);
             bounds.push((low, high));

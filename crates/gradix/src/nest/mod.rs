@@ -194,9 +194,9 @@ pub struct Panels {
 }
 
 /// How many terms of a reduction are packed at a time, at most.
-pub const TERMS: usize = 256;
+pub const TERMS: usize = 384;
 /// How many lanes are packed at a time, at most.
-pub const LANE_BLOCK: usize = 384;
+pub const LANE_BLOCK: usize = 256;
 /// How many rows are packed at a time, where they are kept.
 pub const ROW_BLOCK: usize = 96;
 
