@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// What may be stored however small the program is: 524 288 numbers, and the ends of cache lines.
 const FREE: usize = 4 << 20;
-/// What each thread may have: packed operands for a contraction, of at most six kinds of 256 terms for 384 lanes
-/// (3.8 MiB for five by lane and one by row), and slabs of which 229 376 numbers (1.8 MiB) are alive at a time.
+/// What each thread may have: packed operands for a contraction, of at most six kinds of 384 terms for 256 lanes
+/// (4.1 MiB for five by lane and one by row), and slabs of which 229 376 numbers (1.8 MiB) are alive at a time.
 const LOCAL: usize = 6 << 20;
 
 /// Programs that take more, with the buffer that does it and the reason.

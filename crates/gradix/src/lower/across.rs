@@ -17,7 +17,7 @@ use crate::program::{Affine, BinaryOp, Cond, Constraint, Definition, Expr, Exprs
 use crate::schedule::{Group, Member};
 
 impl Lowering<'_> {
-    /// The members whose sums could be taken row by row: those that read a pointwise local member at the same place.
+    /// The members whose sums could be taken row by row: those that read a pointwise member at the same place.
     pub fn across(&self, group: &Group) -> Vec<usize> {
         let program = self.program;
         let makes = |tensor: TensorId, subscripts: &[Affine], slab: usize| {
@@ -25,8 +25,7 @@ impl Lowering<'_> {
             maker.is_some_and(|maker| {
                 let made = &program.definitions[maker.definition];
                 let order = std::iter::once(slab).chain(0..made.rank - 1);
-                maker.local
-                    && maker.slab == Some(0)
+                maker.slab == Some(0)
                     && made.reduction.is_none()
                     && subscripts.iter().map(Affine::as_index).eq(order.map(Some))
             })
