@@ -38,3 +38,21 @@ fn sums_by_row_and_by_column_share_their_terms() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// What is read under a condition does not bound a reduction: here there are terms behind the last row of `h`.
+#[test]
+fn terms_that_read_nothing_count() {
+    let text = "param N >= 2, M\ninput f[N], g[2*M]\noutput h, x\nh[i, k in 0..N] = exp(g[i] * f[k])
+x[i in 0..N] = sum[l in 0..=i] (1.5 + (if l < 2*M then h[l, N - l - 1] else 0.25)^2)";
+    let program = resolve(text).program;
+    for (n, m, assumed) in [(5, 2, 5), (90, 20, 90), (90, 60, 700)] {
+        let sizes = sized(&program, &[("N".to_string(), n), ("M".to_string(), m)]).unwrap();
+        let inputs = single_inputs(&program, &sizes);
+        let expected = interp(&program, &sizes, &inputs, Dtype::F64).unwrap().results;
+        for &backend in backends() {
+            let how = (backend, Compiling::Usual);
+            let mut subject = Subject::new(text, &program, &estimate(&program, assumed), Dtype::F64, how, 2);
+            subject.agrees(&sizes, &inputs, &expected, 1e-11);
+        }
+    }
+}

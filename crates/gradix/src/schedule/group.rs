@@ -6,7 +6,7 @@
 //! a little beyond the slab. Where several indices would do, all are carried along until something decides.
 
 use super::{Group, ITEM_WORK, MANY_ITEMS, Member, extents};
-use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Program, TensorId};
+use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
 use crate::system;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -54,9 +54,14 @@ struct Choice {
 /// Groups all definitions.
 pub fn group(program: &Program, estimate: &[f64]) -> Vec<Group> {
     let sizes: Vec<Vec<f64>> = program.definitions.iter().map(|d| extents(d, estimate)).collect();
-    let reads: Vec<Vec<(usize, Vec<Affine>)>> = program.definitions.iter().map(|d| reads(program, d)).collect();
-    let mut grouping =
-        Grouping { program, estimate, context: program.size_context(), sizes, reads, drafts: Vec::new() };
+    let places: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
+    let place = |(tensor, subscripts): (TensorId, &[Affine])| Some((*places.get(&tensor)?, subscripts.to_vec()));
+    let reads = |d: &Definition| program.exprs.accesses(d.body).filter_map(place).collect();
+    let always = |d: &Definition| always_read(&program.exprs, d.body).into_iter().filter_map(place).collect();
+    let reads = program.definitions.iter().map(reads).collect();
+    let always = program.definitions.iter().map(always).collect();
+    let context = program.size_context();
+    let mut grouping = Grouping { program, estimate, context, sizes, reads, always, drafts: Vec::new() };
     let mut home: HashMap<usize, usize> = HashMap::new();
     for position in 0..program.definitions.len() {
         let earliest = grouping.reads[position].iter().filter_map(|(p, _)| home.get(p)).max().copied();
@@ -74,13 +79,26 @@ struct Grouping<'a> {
     sizes: Vec<Vec<f64>>,
     /// The definitions that each reads, with the subscripts.
     reads: Vec<Vec<(usize, Vec<Affine>)>>,
+    /// Those that it reads at every point.
+    always: Vec<Vec<(usize, Vec<Affine>)>>,
     drafts: Vec<Draft>,
 }
 
-fn reads(program: &Program, definition: &Definition) -> Vec<(usize, Vec<Affine>)> {
-    let places: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
-    let accesses = program.exprs.accesses(definition.body);
-    accesses.filter_map(|(tensor, subscripts)| Some((*places.get(&tensor)?, subscripts.to_vec()))).collect()
+/// The elements that a body reads whatever conditions say.
+fn always_read(exprs: &Exprs, body: ExprId) -> Vec<(TensorId, &[Affine])> {
+    let (mut found, mut open, mut seen) = (Vec::new(), vec![body], HashSet::new());
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match &exprs[id] {
+            Expr::Access(tensor, subscripts) => found.push((*tensor, subscripts.as_slice())),
+            Expr::Unary(_, a) => open.push(*a),
+            Expr::Binary(_, a, b) => open.extend([*a, *b]),
+            Expr::Constant(_) | Expr::Index(_) | Expr::Select(..) => {}
+        }
+    }
+    found
 }
 
 impl Grouping<'_> {
@@ -222,12 +240,12 @@ impl Grouping<'_> {
         let mut found = Vec::new();
         for slab in 0..definition.indices.len() {
             let reduced = slab >= rank;
-            // What it reads of the group exactly at the slab index bounds that, too.
+            // What it reads of the group exactly at the slab index, and under no condition, bounds that, too.
             let at_slab = |(producer, subscripts): &(usize, Vec<Affine>)| {
                 let member = draft.members.iter().position(|m| m == producer);
                 member.is_some_and(|m| subscripts.get(choice.slabs[m]).and_then(|s| distance(s, slab)) == Some(0))
             };
-            let is_bound = reduced && self.reads[position].iter().any(at_slab);
+            let is_bound = reduced && self.always[position].iter().any(at_slab);
             let group = || is_bound.then(|| (choice.low.clone(), choice.high.clone()));
             let Some((low, high)) = self.bounds(definition, slab).or_else(group) else { continue };
             let same = low == choice.low && high == choice.high;
