@@ -196,13 +196,16 @@ impl<T: Real> Plan<T> {
         self.loops.iter().map(|l| extent(l.range.at(&middle))).collect()
     }
 
-    /// The innermost output with contiguous results, else the innermost reduction, else the innermost output; loops
-    /// that need no splitting first, unless they are short.
+    /// The innermost output with contiguous results, else the innermost reduction, else the innermost output. Of equals,
+    /// those that need no splitting come first; of short ones in any case.
     fn best_lane(&self) -> Option<usize> {
         let extents = self.extents();
         let unit = |p: &usize| *p < self.outputs && self.accesses[0].place.factor(self.loops[*p].variable) == 1;
         let mut usable: Vec<usize> = (0..self.loops.len()).rev().filter(|p| self.is_lane(*p)).collect();
-        usable.sort_by_key(|p| (extents[*p] < SHORT, !unit(p), !self.is_free(*p)));
+        usable.sort_by_key(|p| match extents[*p] < SHORT {
+            false => (false, !unit(p), !self.is_free(*p)),
+            true => (true, !self.is_free(*p), !unit(p)),
+        });
         usable.first().copied()
     }
 }
