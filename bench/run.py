@@ -31,7 +31,7 @@ WHATS = ("value", "gradient")
 TOLERANCE = {"f64": 1e-11, "f32": 1e-4}
 # Long enough for the threads of a runtime to stop waiting actively for more work.
 PAUSE = 0.2
-# Equally long for all: a core that computes for long gets slower.
+# Equally long for all.
 SAMPLE_SECONDS = 0.03
 
 

@@ -65,7 +65,8 @@ mod tests {
             leave(before);
             current().unwrap() != before
         });
-        assert_eq!(moved, cores > 1);
+        // With one core to count on there may be others that it is allowed on.
+        assert!(moved || cores == 1);
         assert_eq!(std::thread::available_parallelism().unwrap().get(), cores, "it may come back");
     }
 }

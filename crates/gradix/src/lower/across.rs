@@ -10,25 +10,22 @@
 //! both while it is in a register.
 
 use super::leaves::Placed;
-use super::{Lowering, Making};
-use crate::nest::{ITEM, Leaf, Step};
-use crate::nested;
-use crate::program::{Affine, BinaryOp, Cond, Constraint, Definition, Expr, Exprs, Range, ReduceOp, TensorId};
+use super::{Lowering, pieces};
+use crate::nest::{Leaf, Step};
+use crate::program::{Affine, BinaryOp, Cond, Constraint, Expr, Exprs, Range, ReduceOp, TensorId};
 use crate::schedule::{Group, Member};
 
 impl Lowering<'_> {
     /// The members whose sums could be taken row by row: those that read a pointwise member at the same place.
     pub fn across(&self, group: &Group) -> Vec<usize> {
         let program = self.program;
-        let makes = |tensor: TensorId, subscripts: &[Affine], slab: usize| {
+        let makes = |tensor: TensorId, subscripts: &[Affine], rank: usize| {
             let maker = group.members.iter().find(|m| program.definitions[m.definition].tensor == tensor);
-            maker.is_some_and(|maker| {
-                let made = &program.definitions[maker.definition];
-                let order = std::iter::once(slab).chain(0..made.rank - 1);
-                maker.slab == Some(0)
-                    && made.reduction.is_none()
-                    && subscripts.iter().map(Affine::as_index).eq(order.map(Some))
-            })
+            let at_point = subscripts.iter().map(Affine::as_index).eq(std::iter::once(rank).chain(0..rank).map(Some));
+            at_point
+                && maker.is_some_and(|maker| {
+                    maker.slab == Some(0) && program.definitions[maker.definition].reduction.is_none()
+                })
         };
         let fits = |member: &&Member| {
             let definition = &program.definitions[member.definition];
@@ -46,54 +43,25 @@ impl Lowering<'_> {
 
     /// A part of a sum over the slab index, row by row: the slab index is the outermost loop, and each point adds to the
     /// element that its row shares with others.
-    pub fn place_across(
-        &mut self,
-        definition: &Definition,
-        member: &Member,
-        making: &mut Making,
-        part: TensorId,
-    ) -> Placed {
-        let variables: Vec<usize> = definition.indices.iter().map(|index| making.variable(&index.name)).collect();
-        let map: Vec<Affine> = variables.iter().map(|&v| Affine::index(v)).collect();
-        let mut ranges: Vec<Range> =
-            definition.indices.iter().map(|i| i.range.map(|bound| bound.with_indices(&map))).collect();
-        let (slab, rank) = (variables[definition.rank], definition.rank);
-        making.within_slab(&mut ranges[rank], member);
+    pub fn turned(&mut self, mut placed: Placed) -> Placed {
+        placed.variables.rotate_right(1);
+        placed.ranges.rotate_right(1);
+        let (slab, outputs) = placed.variables.split_first().expect("the slab index");
         // What bounds the slab index by outputs is a condition on the point.
-        let uses_outputs = |bound: &Affine| variables[..rank].iter().any(|v| bound.uses_index(*v));
-        let Range { low, high } = &mut ranges[rank];
-        let low = low.extract_if(.., |bound| uses_outputs(bound)).map(|b| Constraint::at_most(b, Affine::index(slab)));
-        let high =
-            high.extract_if(.., |bound| uses_outputs(bound)).map(|b| Constraint::at_most(Affine::index(slab), b));
-        let conditions: Vec<Constraint> = low.chain(high).collect();
-        let own: Vec<Affine> = map[..rank].to_vec();
-        let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
+        let uses_outputs = |bound: &mut Affine| outputs.iter().any(|v| bound.uses_index(*v));
+        let Range { low, high } = &mut placed.ranges[0];
+        let low = low.extract_if(.., uses_outputs).map(|b| Constraint::at_most(b, Affine::index(*slab)));
+        let high = high.extract_if(.., uses_outputs).map(|b| Constraint::at_most(Affine::index(*slab), b));
         let exprs = &mut self.nest.frame.exprs;
-        let term = nested::remap(exprs, definition.body, &map);
-        let held = exprs.access(part, subscripts.clone());
-        let mut body = exprs.add(Expr::Binary(BinaryOp::Add, held, term));
-        for condition in conditions {
+        let held = exprs.access(placed.target, placed.subscripts.clone());
+        let mut body = exprs.add(Expr::Binary(BinaryOp::Add, held, placed.body));
+        for condition in low.chain(high) {
             let condition = exprs.add_condition(Cond::Index(condition));
             body = exprs.add(Expr::Select(condition, body, held));
         }
-        let last_first = |mut all: Vec<_>| {
-            all.rotate_right(1);
-            all
-        };
-        let variables = last_first(variables.into_iter().zip(ranges).collect());
-        let (variables, ranges): (Vec<usize>, Vec<Range>) = variables.into_iter().unzip();
-        let (outputs, conditions) = (variables.len(), Vec::new());
-        Placed {
-            target: part,
-            subscripts,
-            outputs,
-            ranges,
-            conditions,
-            reduction: None,
-            accumulate: false,
-            body: super::pieces::unmixed(&mut self.nest.frame.exprs, body),
-            variables,
-        }
+        let outputs = placed.variables.len();
+        let body = pieces::unmixed(exprs, body);
+        Placed { outputs, reduction: None, accumulate: false, body, ..placed }
     }
 }
 

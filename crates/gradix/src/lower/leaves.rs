@@ -55,7 +55,7 @@ impl Lowering<'_> {
         steps
     }
 
-    fn place(
+    pub fn place(
         &mut self,
         definition: &Definition,
         member: &Member,

@@ -312,7 +312,7 @@ impl Lowering<'_> {
         let partial = self.partials(group);
         let is_part = |m: &Member| partial.iter().find(|(d, _)| *d == m.definition).map(|(_, buffer)| *buffer);
         let mut across = self.across(group);
-        let steps = loop {
+        let (inside, mut making) = loop {
             let mut making = making.clone();
             let inside = self.inside(group, &is_part, &across, &mut making);
             let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
@@ -321,7 +321,6 @@ impl Lowering<'_> {
                 None => break (inside, making),
             }
         };
-        let (inside, mut making) = steps;
         let before: Vec<Step> = partial
             .iter()
             .map(|(d, buffer)| Step::Leaf(self.cleared(&self.program.definitions[*d], *buffer, &mut making)))
@@ -352,13 +351,11 @@ impl Lowering<'_> {
         let mut inside = Vec::new();
         for member in &group.members {
             let definition = &self.program.definitions[member.definition];
-            inside.extend(match part(member) {
-                Some(part) if across.contains(&member.definition) => {
-                    let placed = self.place_across(definition, member, making, part);
-                    self.steps_of(placed, making)
-                }
-                part => self.member(definition, member, making, part),
-            });
+            let mut placed = self.place(definition, member, making, part(member));
+            if across.contains(&member.definition) {
+                placed = self.turned(placed);
+            }
+            inside.extend(self.steps_of(placed, making));
         }
         let exprs = &mut self.nest.frame.exprs;
         inside.retain(|step| !across::is_idle(exprs, step));

@@ -493,9 +493,10 @@ impl Grouping<'_> {
             many => (many / 8.0).floor() * 8.0,
         };
         let tile = tile.min(64.0).min(share).max(1.0);
-        let tiles = (share.max(least) / tile).ceil().max(1.0);
-        // Items of equal height, so that the last one has as much to do.
-        let tile = ((share.max(least) / tiles / 8.0).ceil() * 8.0).min(tile);
+        // The height of an item, in equal tiles: so the last one has as much to do.
+        let height = if parts.is_some() { share } else { share.max(least) };
+        let tiles = (height / tile).ceil().max(1.0);
+        let tile = ((height / tiles / 8.0).ceil() * 8.0).min(tile);
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
         let members = if rolling { self.moved_ahead(members) } else { members };
         Group { members, tile: tile as i64, tiles: tiles as i64, parts, rolling }
