@@ -48,6 +48,13 @@ pub fn unary(exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
     if let Some(value) = exprs.as_constant(a).map(|x| op.apply(x)).filter(|v| v.fract() == 0.0 && v.is_finite()) {
         return exprs.constant(value);
     }
+    // The sign of a zero makes no difference here.
+    if let (UnaryOp::Exp, Expr::Unary(UnaryOp::Neg, inner)) = (op, &exprs[a])
+        && let Expr::Binary(BinaryOp::Sub, left, right) = exprs[*inner]
+    {
+        let turned = exprs.add(Expr::Binary(BinaryOp::Sub, right, left));
+        return exprs.add(Expr::Unary(op, turned));
+    }
     exprs.add(Expr::Unary(op, a))
 }
 

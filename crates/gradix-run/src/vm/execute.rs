@@ -8,12 +8,12 @@
 use super::code::{Domain, Instruction, Operation, Source};
 use super::grouping::{Grouping, SPREAD};
 use super::leaf::Plan;
-use super::loops::{View, fold, gather, map, map2, map2_long, map3, repeat, spread, update, update2};
+use super::loops::{View, fold, gather, map, map2, map2_long, map3, map_vectors, repeat, spread, update, update2};
 #[cfg(target_arch = "x86_64")]
 use super::real::{Avx2, Avx512};
 use super::real::{Baseline, Isa, Level, Real, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
-use super::tile;
+use super::tile::{self, Vector};
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
 /// The most rows of a block.
@@ -192,7 +192,10 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
 fn unary<T: Real, I: Isa>(op: UnaryOp, blocks: Blocks<T>) {
     match op {
         UnaryOp::Neg => blocks.map(|a| -a),
-        UnaryOp::Exp => blocks.map(T::exp::<I>),
+        UnaryOp::Exp => match <I::Vector<T>>::EXP {
+            Some(exp) => blocks.map_vectors(exp),
+            None => blocks.map(T::exp::<I>),
+        },
         UnaryOp::Expm1 => blocks.map(T::expm1::<I>),
         UnaryOp::Log => blocks.map(T::log::<I>),
         UnaryOp::Log1p => blocks.map(T::log1p::<I>),
@@ -269,6 +272,13 @@ impl<T: Real> Blocks<T> {
         // SAFETY: what `Blocks` promises.
         unsafe { map(self.shape, self.to, self.a, function) }
     }
+
+    #[inline(always)]
+    fn map_vectors<V: Vector<T>>(self, function: impl Fn(V) -> V) {
+        // SAFETY: what `Blocks` promises.
+        unsafe { map_vectors(self.shape, self.to, self.a, function) }
+    }
+
     /// A function that is another one for some rare arguments.
     #[inline(always)]
     fn map_rare(self, function: impl Fn(T) -> T, is_rare: impl Fn(T) -> bool, rare: impl Fn(T) -> T) {

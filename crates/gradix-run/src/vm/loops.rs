@@ -74,6 +74,39 @@ pub unsafe fn map<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, f: im
     }
 }
 
+/// As [`map`], with a function of whole vectors; the last one of a line is filled up.
+///
+/// # Safety
+/// The views hold the shape, and no operand overlaps the target.
+#[inline(always)]
+pub unsafe fn map_vectors<T: Real, V: Vector<T>>(shape: (usize, usize), to: View<T>, a: View<T>, f: impl Fn(V) -> V) {
+    let (rows, lanes) = flat(shape, [to, a]);
+    let computed = if a.vector { lanes } else { lanes.min(1) };
+    let mut part = [T::ZERO; 16];
+    assert!(V::WIDTH <= part.len());
+    for row in 0..rows {
+        // SAFETY: the caller's promise; whole vectors lie in the lines, others in `part`.
+        unsafe {
+            let (line, a) = (to.line_mut(row, lanes), a.line(row, computed));
+            let (first, rest) = line.split_at_mut(computed);
+            let mut from = a.chunks_exact(V::WIDTH);
+            let mut into = first.chunks_exact_mut(V::WIDTH);
+            for (from, into) in (&mut from).zip(&mut into) {
+                f(V::load(from.as_ptr())).store(into.as_mut_ptr());
+            }
+            let (from, into) = (from.remainder(), into.into_remainder());
+            if !from.is_empty() {
+                part[..from.len()].copy_from_slice(from);
+                f(V::load(part.as_ptr())).store(part.as_mut_ptr());
+                into.copy_from_slice(&part[..from.len()]);
+            }
+            if let Some(value) = first.first() {
+                rest.fill(*value);
+            }
+        }
+    }
+}
+
 /// As [`map2`], with the function called at one place only.
 ///
 /// # Safety

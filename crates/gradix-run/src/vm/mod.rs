@@ -30,6 +30,8 @@ mod reshape;
 mod scratch;
 mod sweep;
 mod tile;
+#[cfg(target_arch = "x86_64")]
+mod wide_exp;
 
 pub use real::{Level, Real};
 

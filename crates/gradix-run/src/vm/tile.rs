@@ -315,6 +315,8 @@ rules! {
 /// A vector of numbers. Its methods are only called where the machine has the instructions.
 pub trait Vector<T>: Copy {
     const WIDTH: usize;
+    /// `exp`, where it has a better way than number by number.
+    const EXP: Option<fn(Self) -> Self> = None;
     fn all(value: T) -> Self;
     /// # Safety
     /// There are as many numbers as the vector has.
@@ -335,10 +337,11 @@ pub trait Vector<T>: Copy {
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector {
-    ($vector:ident, $number:ident, $width:literal, $all:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
+    ($vector:ident, $number:ident, $width:literal, $exp:expr, $all:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
      $mul:ident, $fma:ident, $max:ident, $min:ident, |$x:ident| $abs:expr, |$m:ident, $a:ident| $keep:expr) => {
         impl Vector<$number> for $vector {
             const WIDTH: usize = $width;
+            const EXP: Option<fn(Self) -> Self> = $exp;
             #[inline(always)]
             fn all(value: $number) -> Self {
                 // SAFETY: what the trait says.
@@ -407,6 +410,7 @@ vector!(
     __m512d,
     f64,
     8,
+    Some(super::wide_exp::exp_f64),
     _mm512_set1_pd,
     _mm512_loadu_pd,
     _mm512_storeu_pd,
@@ -424,6 +428,7 @@ vector!(
     __m512,
     f32,
     16,
+    Some(super::wide_exp::exp_f32),
     _mm512_set1_ps,
     _mm512_loadu_ps,
     _mm512_storeu_ps,
@@ -441,6 +446,7 @@ vector!(
     __m256d,
     f64,
     4,
+    None,
     _mm256_set1_pd,
     _mm256_loadu_pd,
     _mm256_storeu_pd,
@@ -458,6 +464,7 @@ vector!(
     __m256,
     f32,
     8,
+    None,
     _mm256_set1_ps,
     _mm256_loadu_ps,
     _mm256_storeu_ps,

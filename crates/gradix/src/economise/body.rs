@@ -140,8 +140,8 @@ fn unary_weight(op: UnaryOp) -> f64 {
     match op {
         U::Neg | U::Abs | U::Sign | U::Relu | U::Floor | U::Ceil | U::Round => 1.0,
         U::Sqrt => 4.0,
-        U::Exp | U::Expm1 | U::Log | U::Log1p | U::Log2 | U::Log10 | U::Cbrt | U::Sin | U::Cos | U::Tan => 10.0,
-        U::Asin | U::Acos | U::Atan | U::Sinh | U::Cosh | U::Tanh | U::Asinh | U::Acosh | U::Atanh => 10.0,
-        U::Erf | U::Erfc | U::Sigmoid | U::Softplus | U::Lgamma | U::Digamma | U::Trigamma => 10.0,
+        U::Exp | U::Expm1 | U::Log | U::Log1p | U::Log2 | U::Log10 | U::Cbrt | U::Sin | U::Cos | U::Tan => 12.0,
+        U::Asin | U::Acos | U::Atan | U::Sinh | U::Cosh | U::Tanh | U::Asinh | U::Acosh | U::Atanh => 12.0,
+        U::Erf | U::Erfc | U::Sigmoid | U::Softplus | U::Lgamma | U::Digamma | U::Trigamma => 12.0,
     }
 }

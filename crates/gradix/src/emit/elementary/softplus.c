@@ -10,7 +10,7 @@ GX_INLINE gx_v gx_softplus(gx_v x) {
 #else
         {0.66666675f, 0.3999895f, 0.28615212f, 0.21443902f, 0.24245171f};
 #endif
-    gx_v e = gx_exp_limited(gx_at_least(gx_negative_abs(x), GX_PICK(-746, -104)));
+    gx_v e = gx_exp(gx_negative_abs(x));
     gx_v s = gx_quotient(e, e + gx_all(2)), z = s * s;
     return gx_at_least(x, 0) + gx_fnma(s, gx_fnma(z, GX_POLY2(z, c), e), e);
 }
