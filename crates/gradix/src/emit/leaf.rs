@@ -3,8 +3,8 @@
 use super::panel;
 use super::text::{Lines, Names, Shared};
 use super::transpose;
-use super::value::{Instances, Values, combine, neutral, store};
-use crate::nest::{BufferKind, Leaf, Loop, Nest};
+use super::value::{Instance, Instances, Values, combine, neutral, store};
+use crate::nest::{BufferKind, Leaf, Loop, Nest, Shape};
 use crate::program::ReduceOp;
 use crate::schedule::is_along;
 use std::collections::BTreeSet;
@@ -170,7 +170,7 @@ impl Writer<'_> {
                 self.lines.line(format!("const int64_t {} = {v} + {number}*GX_W;", names[number]));
             }
             let partial: Vec<String> = (!whole).then(|| self.lanes_left(&v, &end)).into_iter().collect();
-            inside(self, Instances { lanes: Some((variable, names)), rows: None, partial }, count);
+            inside(self, Instances { lanes: Some((variable, names)), partial, ..Instances::default() }, count);
             self.names.variables[variable] = v.clone();
             self.lines.close();
         }
@@ -264,59 +264,61 @@ impl Writer<'_> {
     }
 
     /// The address of the target for an instance, and how far apart its lanes are.
-    fn target(&mut self, leaf: &Leaf, instances: &Instances, (row, vector): (usize, usize)) -> (String, String) {
-        if let Some((variable, names)) = &instances.rows {
-            self.names.variables[*variable] = names[row].clone();
-        }
-        let mut step = "0".to_string();
-        if let Some((variable, names)) = &instances.lanes {
-            self.names.variables[*variable] = names[vector].clone();
-            step = self.names.step(self.nest, leaf.target, &leaf.subscripts, *variable);
-        }
+    fn target(&mut self, leaf: &Leaf, instances: &Instances, instance: Instance) -> (String, String) {
+        instances.select(instance, &mut self.names.variables);
+        let step = match &instances.lanes {
+            Some((variable, _)) => self.names.step(self.nest, leaf.target, &leaf.subscripts, *variable),
+            None => "0".to_string(),
+        };
         (self.names.address(self.nest, leaf.target, &leaf.subscripts), step)
     }
 
-    /// Lanes over the innermost loop of the reduction: `outputs { rows { reduction { lanes } } }`.
+    /// Lanes over the innermost loop of the reduction: `outputs { rows { columns { reduction { lanes } } } }`.
     fn reduction_in_lanes(&mut self, leaf: &Leaf, lanes: usize) {
-        let op = leaf.reduction.unwrap_or(ReduceOp::Sum);
-        let rows = leaf.shape.rows;
-        let others: Vec<&Loop> =
-            (0..leaf.outputs).filter(|p| rows.is_none_or(|(r, _)| r != *p)).map(|p| &leaf.loops[p]).collect();
+        let Shape { rows, columns, .. } = leaf.shape;
+        let apart = |p: &usize| rows.iter().chain(&columns).any(|(position, _)| position == p);
+        let others: Vec<&Loop> = (0..leaf.outputs).filter(|p| !apart(p)).map(|p| &leaf.loops[p]).collect();
         others.iter().for_each(|l| self.open_loop(l));
-        let vectors = leaf.shape.vectors.max(1);
         self.over_rows(leaf, rows, &mut |writer, row_names| {
-            let count = row_names.len().max(1);
-            let start = neutral(op, writer.single);
-            let accumulators: Vec<Vec<String>> = (0..count)
-                .map(|_| {
-                    (0..vectors)
-                        .map(|_| {
-                            let name = writer.names.fresh("sum");
-                            writer.lines.line(format!("gx_v {name} = gx_all({start});"));
-                            name
-                        })
-                        .collect()
-                })
-                .collect();
-            leaf.loops[leaf.outputs..lanes].iter().for_each(|l| writer.open_loop(l));
-            let guarded = writer.open_guards(leaf);
-            writer.lanes_of_reduction(leaf, lanes, op, row_names, &accumulators);
-            writer.close(guarded as usize + lanes - leaf.outputs);
-            for (row, names) in accumulators.iter().enumerate() {
-                let mut whole = names[0].clone();
-                for name in &names[1..] {
-                    whole = combine(op, &whole, name, true, writer.functions);
-                }
-                let mut total = format!("gx_h{}({whole})", op.name());
-                let rows = rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
-                let (address, _) = writer.target(leaf, &Instances { rows, ..Instances::default() }, (row, 0));
-                if leaf.accumulate {
-                    total = combine(op, &format!("*({address})"), &total, false, writer.functions);
-                }
-                writer.lines.line(format!("*({address}) = {total};"));
-            }
+            writer.over_rows(leaf, columns, &mut |writer, column_names| {
+                let named = |of: Option<(usize, usize)>, names: &[String]| {
+                    of.map(|(position, _)| (leaf.loops[position].variable, names.to_vec()))
+                };
+                let (rows, columns) = (named(rows, row_names), named(columns, column_names));
+                let count = row_names.len().max(1) * column_names.len().max(1);
+                writer.reduce_in_lanes(leaf, lanes, Instances { rows, columns, ..Instances::default() }, count);
+            });
         });
         self.close(others.len());
+    }
+
+    /// The elements of some rows and columns.
+    fn reduce_in_lanes(&mut self, leaf: &Leaf, lanes: usize, elements: Instances, count: usize) {
+        let op = leaf.reduction.unwrap_or(ReduceOp::Sum);
+        let vectors = leaf.shape.vectors.max(1);
+        let start = neutral(op, self.single);
+        let mut accumulators: Vec<Vec<String>> = Vec::new();
+        for _ in 0..count {
+            let names: Vec<String> = (0..vectors).map(|_| self.names.fresh("sum")).collect();
+            names.iter().for_each(|name| self.lines.line(format!("gx_v {name} = gx_all({start});")));
+            accumulators.push(names);
+        }
+        leaf.loops[leaf.outputs..lanes].iter().for_each(|l| self.open_loop(l));
+        let guarded = self.open_guards(leaf);
+        self.lanes_of_reduction(leaf, lanes, op, &elements, &accumulators);
+        self.close(guarded as usize + lanes - leaf.outputs);
+        for (number, names) in accumulators.iter().enumerate() {
+            let mut whole = names[0].clone();
+            for name in &names[1..] {
+                whole = combine(op, &whole, name, true, self.functions);
+            }
+            let mut total = format!("gx_h{}({whole})", op.name());
+            let (address, _) = self.target(leaf, &elements, (number, 0));
+            if leaf.accumulate {
+                total = combine(op, &format!("*({address})"), &total, false, self.functions);
+            }
+            self.lines.line(format!("*({address}) = {total};"));
+        }
     }
 
     fn lanes_of_reduction(
@@ -324,21 +326,21 @@ impl Writer<'_> {
         leaf: &Leaf,
         lanes: usize,
         op: ReduceOp,
-        row_names: &[String],
+        elements: &Instances,
         accumulators: &[Vec<String>],
     ) {
         self.over_lanes(&leaf.loops[lanes], accumulators[0].len(), None, &mut |writer, instances, count| {
             let partial = instances.partial.clone();
-            let rows = leaf.shape.rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
-            let mut values = writer.values(Instances { rows, ..instances });
+            let Instances { rows, columns, .. } = elements.clone();
+            let mut values = writer.values(Instances { rows, columns, ..instances });
             let mut found = Vec::new();
-            for row in 0..accumulators.len() {
+            for element in 0..accumulators.len() {
                 for vector in 0..count {
-                    found.push((row, vector, values.wide(leaf.body, (row, vector))));
+                    found.push((element, vector, values.wide(leaf.body, (element, vector))));
                 }
             }
-            for (row, vector, value) in found {
-                let name = &accumulators[row][vector];
+            for (element, vector, value) in found {
+                let name = &accumulators[element][vector];
                 let mut combined = combine(op, name, &value, true, writer.functions);
                 if let Some(n) = partial.first() {
                     combined = format!("gx_select(gx_below({n}), {combined}, {name})");

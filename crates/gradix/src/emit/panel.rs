@@ -401,7 +401,7 @@ impl Contraction<'_> {
                     partial.push(n);
                 }
             }
-            let instances = Instances { lanes: Some((self.lane.variable, names.clone())), rows: None, partial };
+            let instances = Instances { lanes: Some((self.lane.variable, names.clone())), partial, ..Instances::default() };
             let mut values = w.values(instances);
             let mut found = Vec::new();
             for (number, id) in self.panels.by_lane.iter().enumerate() {
@@ -629,7 +629,7 @@ impl Contraction<'_> {
         w.lines.line(format!("const int64_t {held} = gx_larger(0, gx_smaller(GX_W, {rows} - {start}));"));
         w.lines.line(format!("const int64_t {stored} = gx_smaller(GX_W, {count} - {start});"));
         let lanes = Some((row, vec![format!("({group} + {start})")]));
-        let mut values = w.values(Instances { lanes, rows: None, partial: vec![held] });
+        let mut values = w.values(Instances { lanes, partial: vec![held], ..Instances::default() });
         let found: Vec<String> = self.panels.by_row.iter().map(|id| values.wide(*id, (0, 0))).collect();
         for (number, value) in found.iter().enumerate() {
             let place = format!("{} + {} + {at}*{count} + {start}", parts.row_panel, number * count * TERMS);
@@ -646,7 +646,7 @@ impl Contraction<'_> {
         let inner = self.terms.last().expect("a reduction has loops").variable;
         let lanes = Some((inner, vec![v.to_string()]));
         let partial: Vec<String> = partial.into_iter().map(String::from).collect();
-        let mut values = w.values(Instances { lanes, rows: None, partial: partial.clone() });
+        let mut values = w.values(Instances { lanes, partial: partial.clone(), ..Instances::default() });
         let found: Vec<String> = self.panels.by_row.iter().map(|id| values.wide(*id, (0, 0))).collect();
         for (number, value) in found.iter().enumerate() {
             let place = format!("{panel} + {} + {u}*{TERMS} + {at}", number * self.row_count * TERMS);

@@ -95,6 +95,7 @@ impl Contraction<'_> {
         let instances = Instances {
             lanes: Some((self.lane.variable, vec![String::new(); width])),
             rows: Some((self.row.variable, vec![String::new(); self.row_count])),
+            columns: None,
             partial: Vec::new(),
         };
         // Row by row, so that few values of rows are held at a time.

@@ -17,12 +17,40 @@ pub struct Instances {
     pub lanes: Option<(usize, Vec<String>)>,
     /// The variable of the rows, and its name in each row.
     pub rows: Option<(usize, Vec<String>)>,
+    /// The variable of the columns, and its name in each; rows are then counted column by column.
+    pub columns: Option<(usize, Vec<String>)>,
     /// Where vectors are not full: how many lanes of each count.
     pub partial: Vec<String>,
 }
 
+impl Instances {
+    /// Which row and which column an instance has.
+    fn place(&self, row: usize) -> (usize, usize) {
+        let columns = self.columns.as_ref().map_or(1, |(_, names)| names.len());
+        (row / columns, row % columns)
+    }
+
+    /// The variables get the names that they have in an instance.
+    pub fn select(&self, (row, vector): Instance, variables: &mut [String]) {
+        let (row, column) = self.place(row);
+        for (of, number) in [(&self.rows, row), (&self.columns, column), (&self.lanes, vector)] {
+            if let Some((variable, names)) = of {
+                variables[*variable] = names[number].clone();
+            }
+        }
+    }
+}
+
 /// Which row and which vector.
 pub type Instance = (usize, usize);
+
+/// By which of its variables a node differs between instances.
+#[derive(Clone, Copy)]
+struct Differs {
+    by_row: bool,
+    by_column: bool,
+    by_lane: bool,
+}
 
 /// What stands for a node in an instance: its text, and whether it is a vector.
 pub type Given = ((ExprId, Instance), (String, bool));
@@ -38,7 +66,7 @@ pub struct Values<'a> {
     /// Nodes that stand for what has been packed: the text for an instance, and whether it is a vector.
     pub given: HashMap<(ExprId, Instance), (String, bool)>,
     done: HashMap<(ExprId, Instance), String>,
-    depends: HashMap<ExprId, (bool, bool)>,
+    depends: HashMap<ExprId, Differs>,
 }
 
 impl<'a> Values<'a> {
@@ -54,18 +82,18 @@ impl<'a> Values<'a> {
         Values { nest, names, lines, functions, single, instances, given, done, depends }
     }
 
-    /// Whether a node differs from row to row, and from lane to lane.
-    fn depends(&mut self, id: ExprId) -> (bool, bool) {
+    fn depends(&mut self, id: ExprId) -> Differs {
         if let Some(&known) = self.depends.get(&id) {
             return known;
         }
         let count = self.names.variables.len();
         let used = self.nest.frame.exprs.used_indices(id, count);
         let uses = |of: &Option<(usize, Vec<String>)>| of.as_ref().is_some_and(|(variable, _)| used[*variable]);
-        let mut found = (uses(&self.instances.rows), uses(&self.instances.lanes));
+        let Instances { rows, columns, lanes, .. } = &self.instances;
+        let mut found = Differs { by_row: uses(rows), by_column: uses(columns), by_lane: uses(lanes) };
         for ((packed, _), (_, vector)) in &self.given {
             if self.nest.frame.exprs.postorder(id).contains(packed) {
-                found = (found.0, found.1 || *vector);
+                found.by_lane |= *vector;
             }
         }
         self.depends.insert(id, found);
@@ -73,13 +101,20 @@ impl<'a> Values<'a> {
     }
 
     pub fn is_vector(&mut self, id: ExprId) -> bool {
-        self.depends(id).1
+        self.depends(id).by_lane
     }
 
     /// The instance that writes a node for this one.
     fn key(&mut self, id: ExprId, (row, vector): Instance) -> Instance {
-        let (by_row, by_lane) = self.depends(id);
-        (if by_row { row } else { 0 }, if by_lane { vector } else { 0 })
+        let differs = self.depends(id);
+        let column = self.instances.place(row).1;
+        let own = match (differs.by_row, differs.by_column) {
+            (true, true) => row,
+            (true, false) => row - column,
+            (false, true) => column,
+            (false, false) => 0,
+        };
+        (own, if differs.by_lane { vector } else { 0 })
     }
 
     /// The name or literal of a node's value, which is written if it is new.
@@ -131,14 +166,8 @@ impl<'a> Values<'a> {
         name
     }
 
-    /// The variables get the names that they have in this instance.
-    pub fn select_instance(&mut self, (row, vector): Instance) {
-        if let Some((variable, names)) = &self.instances.rows {
-            self.names.variables[*variable] = names[row].clone();
-        }
-        if let Some((variable, names)) = &self.instances.lanes {
-            self.names.variables[*variable] = names[vector].clone();
-        }
+    pub fn select_instance(&mut self, instance: Instance) {
+        self.instances.select(instance, &mut self.names.variables);
     }
 
     fn unary(&mut self, op: UnaryOp, a: &str, vector: bool) -> String {

@@ -52,17 +52,67 @@ pub fn choose(lowering: &Lowering, leaf: &Leaf) -> Shape {
         let terms: f64 = extents[leaf.outputs..].iter().product();
         let mut cost = body.cost(&leaf.subscripts, l.variable, extents[position], terms, lowering.lanes);
         if position >= leaf.outputs {
-            // The lanes have to be summed up, and sums depend on each other.
-            cost += 40.0 / extents[position] / lowering.lanes + 0.3;
+            // The lanes have to be summed up, and sums depend on each other unless there are many.
+            let summing = 40.0 / extents[position] / lowering.lanes;
+            cost = match columns(leaf, &body, position, &extents) {
+                Some(tile) => tile.cost(leaf, &body) / lowering.lanes + summing,
+                None => cost + summing + 0.3,
+            };
         }
         if best.is_none_or(|(least, _)| cost < least) {
             best = Some((cost, position));
         }
     }
     let Some((_, lanes)) = best else { return Shape::default() };
+    if let Some(Columns { rows, columns }) = columns(leaf, &body, lanes, &extents) {
+        return Shape { lanes: Some(lanes), vectors: 1, rows: Some(rows), columns: Some(columns), panels: None };
+    }
     let rows = rows(leaf, &body, lanes, &extents, lowering.lanes);
     let vectors = vectors(leaf, lanes, rows, &extents, lowering.lanes);
-    Shape { lanes: Some(lanes), vectors, rows, panels: None }
+    Shape { lanes: Some(lanes), vectors, rows, columns: None, panels: None }
+}
+
+/// Two outputs that are unrolled beside lanes over a reduction: positions and how often.
+struct Columns {
+    rows: (usize, usize),
+    columns: (usize, usize),
+}
+
+/// How many sums are held in registers.
+const SUMS: usize = 24;
+
+/// The rows and columns beside lanes over a reduction, where all has its neighbours in the lanes, and each vector that is
+/// read serves all rows or all columns.
+fn columns(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<Columns> {
+    if lanes < leaf.outputs || body.accesses.iter().any(|(_, s)| step_cost(s, leaf.loops[lanes].variable) > 1.0) {
+        return None;
+    }
+    let uses = |s: &[Affine], position: usize| s.iter().any(|s| s.uses_index(leaf.loops[position].variable));
+    let fits = |p: &usize| {
+        let used = body.accesses.iter().any(|(_, s)| uses(s, *p));
+        used && extents[*p] >= 2.0 && is_free(leaf, body, leaf.loops[*p].variable)
+    };
+    let mut outputs: Vec<usize> = (0..leaf.outputs).filter(fits).collect();
+    outputs.sort_by(|a, b| extents[*a].total_cmp(&extents[*b]));
+    let (&columns, &rows) = (outputs.first()?, outputs.get(1)?);
+    if body.accesses.iter().any(|(_, s)| uses(s, rows) && uses(s, columns)) {
+        return None;
+    }
+    let width = if extents[columns] <= 8.0 { extents[columns] as usize } else { 4 };
+    let height = (SUMS / width).min(extents[rows] as usize);
+    Some(Columns { rows: (rows, height), columns: (columns, width) })
+}
+
+impl Columns {
+    /// Loads and operations for one term of one element, in vectors.
+    fn cost(&self, leaf: &Leaf, body: &Body) -> f64 {
+        let shared = |s: &[Affine], (position, count): (usize, usize)| {
+            let used = s.iter().any(|s| s.uses_index(leaf.loops[position].variable));
+            if used { 1.0 } else { count as f64 }
+        };
+        let loads = body.accesses.iter().map(|(_, s)| 1.0 / shared(s, self.rows) / shared(s, self.columns));
+        1.0 + loads.sum::<f64>()
+    }
 }
 
 /// Whether nothing but subscripts and values depends on a variable, and on no floor of it.

@@ -165,6 +165,8 @@ pub struct Shape {
     pub vectors: usize,
     /// The position of another output loop that is unrolled, and how often; no range inside depends on it.
     pub rows: Option<(usize, usize)>,
+    /// One more of that kind, where the lanes are a reduction.
+    pub columns: Option<(usize, usize)>,
     /// What is packed before it is used; it comes with lanes over an output, rows, a reduction whose loops are
     /// bounded by sizes and tiles only, and no guards.
     pub panels: Option<Panels>,

@@ -61,6 +61,9 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
         if let Some((_, count)) = leaf.shape.rows.filter(|(p, _)| *p == position) {
             let _ = write!(how, " rows x{count}");
         }
+        if let Some((_, count)) = leaf.shape.columns.filter(|(p, _)| *p == position) {
+            let _ = write!(how, " columns x{count}");
+        }
         let kind = if position < leaf.outputs { "for" } else { reduction_name(leaf.reduction) };
         let range = print_range(nest, kernel, &l.range);
         let _ = writeln!(text, "{}{kind} {} in {range}{how}:", "  ".repeat(depth), names[l.variable]);

@@ -159,8 +159,8 @@ impl Visit<'_> {
 
     /// No range and no guard depends on the variable of the lanes or rows.
     fn shape(&self, leaf: &Leaf) -> Result<(), String> {
-        let rows = leaf.shape.rows.map(|(position, _)| position);
-        for position in leaf.shape.lanes.iter().chain(&rows) {
+        let unrolled = leaf.shape.rows.iter().chain(&leaf.shape.columns).map(|(position, _)| position);
+        for position in leaf.shape.lanes.iter().chain(unrolled) {
             let Some(l) = leaf.loops.get(*position) else { return Err(self.wrong("a shape that names no loop")) };
             let ranges = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
             if ranges.chain(leaf.guards.iter().map(|g| &g.affine)).any(|a| a.uses_index(l.variable)) {

@@ -3,7 +3,7 @@
 use super::block::block;
 use super::order::{order, with_last};
 use super::turn::turn;
-use super::{PAYS, extents, skew};
+use super::{PAYS, extents, skew, step_cost};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
@@ -200,7 +200,10 @@ fn transpose(program: &mut Program, estimate: &[f64]) {
     let mut made = Vec::new();
     for position in 0..program.definitions.len() {
         let definition = program.definitions[position].clone();
-        let wanted = across(program, &definition, estimate);
+        let Some(lanes) = narrow(program, &definition, estimate).or_else(|| lanes(program, &definition, estimate)) else {
+            continue;
+        };
+        let wanted = across(program, &definition, lanes, estimate);
         if wanted.is_empty() {
             continue;
         }
@@ -211,7 +214,7 @@ fn transpose(program: &mut Program, estimate: &[f64]) {
                 made.push(copy);
             }
         }
-        let mut rules = Transpose { copies: &copies, wanted: &wanted, lanes: lanes(program, &definition, estimate) };
+        let mut rules = Transpose { copies: &copies, wanted: &wanted, lanes };
         program.definitions[position].body =
             Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
     }
@@ -250,9 +253,27 @@ pub fn runs_along(program: &Program, definition: &Definition, index: usize) -> b
     })
 }
 
+/// The innermost index of a reduction, if that should run in vectors, as the last output has few values: a product of two
+/// tensors, of which one is computed and has its elements side by side.
+fn narrow(program: &Program, definition: &Definition, estimate: &[f64]) -> Option<usize> {
+    definition.reduction?;
+    let (index, sizes) = (definition.indices.len() - 1, extents(definition, estimate));
+    let (columns, rows) = (definition.rank.checked_sub(1)?, definition.rank.checked_sub(2)?);
+    let reads: Vec<(TensorId, &[Affine])> = program.exprs.accesses(definition.body).collect();
+    let is_computed = |tensor: TensorId| program[tensor].kind != TensorKind::Input;
+    let uses = |s: &[Affine], index: usize| s.iter().any(|s| s.uses_index(index));
+    let alone = |s: &[Affine]| !(uses(s, rows) && uses(s, columns));
+    let beside = |s: &[Affine]| step_cost(s, index) <= 1.0;
+    let fits = sizes[columns] < 16.0
+        && sizes[rows] >= 16.0
+        && sizes[index] >= 256.0
+        && reads.iter().all(|(tensor, s)| alone(s) && (beside(s) || !is_computed(*tensor)))
+        && reads.iter().any(|(tensor, s)| is_computed(*tensor) && uses(s, index) && beside(s));
+    fits.then_some(index)
+}
+
 /// The arguments, and which dimension, that a reduction would read across rows, if everything else is read along them.
-fn across(program: &Program, definition: &Definition, estimate: &[f64]) -> Vec<(TensorId, usize)> {
-    let Some(lanes) = lanes(program, definition, estimate) else { return Vec::new() };
+fn across(program: &Program, definition: &Definition, lanes: usize, estimate: &[f64]) -> Vec<(TensorId, usize)> {
     let work: f64 = extents(definition, estimate).iter().product();
     let mut found = Vec::new();
     for id in program.exprs.postorder(definition.body) {
@@ -300,13 +321,12 @@ fn transposed(
 struct Transpose<'a> {
     copies: &'a HashMap<(TensorId, usize), TensorId>,
     wanted: &'a [(TensorId, usize)],
-    lanes: Option<usize>,
+    lanes: usize,
 }
 
 impl Rules for Transpose<'_> {
     fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
-        let lanes = self.lanes.unwrap_or(usize::MAX);
-        let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
+        let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(self.lanes)).collect();
         match moving.as_slice() {
             [dimension] if self.wanted.contains(&(tensor, *dimension)) => {
                 exprs.access(self.copies[&(tensor, *dimension)], with_last(&subscripts, *dimension))
