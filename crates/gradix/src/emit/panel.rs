@@ -35,6 +35,7 @@ pub fn write(writer: &mut Writer, leaf: &Leaf) {
         op,
         kept,
         next: kept.or(others.last().copied()).map(|l| l.variable),
+        others,
         vectors: leaf.shape.vectors.max(1),
         row_count,
         row: &leaf.loops[rows],
@@ -43,9 +44,9 @@ pub fn write(writer: &mut Writer, leaf: &Leaf) {
     };
     writer.lines.open("");
     let tables = contraction.open_tables(writer);
-    others.iter().for_each(|l| writer.open_loop(l));
+    contraction.others.iter().for_each(|l| writer.open_loop(l));
     contraction.write(writer, tables);
-    writer.close(others.len() + 1);
+    writer.close(contraction.others.len() + 1);
 }
 
 /// A leaf, and the loops of it that have a part of their own.
@@ -55,7 +56,9 @@ pub struct Contraction<'a> {
     pub op: ReduceOp,
     /// The blocks of lanes for which packed rows are kept.
     kept: Option<&'a Loop>,
-    /// The innermost loop around.
+    /// The loops around.
+    others: Vec<&'a Loop>,
+    /// The innermost of them.
     next: Option<usize>,
     pub vectors: usize,
     pub row_count: usize,
@@ -75,6 +78,8 @@ struct Tables {
     packed_lane: String,
     /// For how many values of each loop the tables hold.
     held: Vec<String>,
+    /// The lanes, the box and the outputs around for which lanes are packed, where they may serve once more.
+    packed: Vec<String>,
 }
 
 /// C names that the parts of a contraction share.
@@ -137,7 +142,23 @@ impl Contraction<'_> {
                 tables.held.push(held);
             }
         }
+        if let Some(moving) = self.lanes_stay(w) {
+            let count = moving.len() + 2 + 2 * self.terms.len();
+            tables.packed = (0..count).map(|_| w.names.fresh("packed")).collect();
+            let none: Vec<String> = tables.packed.iter().map(|name| format!("{name} = INT64_MIN")).collect();
+            w.lines.line(format!("int64_t {};", none.join(", ")));
+        }
         tables
+    }
+
+    /// The outputs around that packed lanes depend on, if they are the same for all values of another one.
+    fn lanes_stay(&self, w: &Writer) -> Option<Vec<usize>> {
+        let exprs = &w.nest.frame.exprs;
+        let used: Vec<Vec<bool>> =
+            self.panels.by_lane.iter().map(|id| exprs.used_indices(*id, w.names.variables.len())).collect();
+        let around = self.others.iter().map(|l| l.variable);
+        let moving: Vec<usize> = around.filter(|v| used.iter().any(|used| used[*v])).collect();
+        (!self.panels.lanes_in_place && moving.len() < self.others.len()).then_some(moving)
     }
 
     /// Fills the tables for a box of these numbers of terms, if they hold others.
@@ -363,11 +384,19 @@ impl Contraction<'_> {
 
     fn pack_lanes(&self, w: &mut Writer, parts: &Parts, block: &str) {
         let lane = &w.names.variables[self.lane.variable].clone();
+        let packed = &parts.tables.packed;
+        let mut place = vec![block.to_string(), parts.last_lane.clone()];
+        place.extend(parts.boxes.iter().flat_map(|(first, last)| [first.clone(), last.clone()]));
+        place.extend(self.lanes_stay(w).into_iter().flatten().map(|v| w.names.variables[v].clone()));
         if let Some(enough) = &parts.enough_lanes {
             w.lines.open(format!("if (!{enough})"));
+        } else if !packed.is_empty() {
+            let differ: Vec<String> = packed.iter().zip(&place).map(|(held, now)| format!("{held} != {now}")).collect();
+            w.lines.open(format!("if ({})", differ.join(" || ")));
+            packed.iter().zip(&place).for_each(|(held, now)| w.lines.line(format!("{held} = {now};")));
         }
         self.pack_lanes_from(w, parts, block, lane);
-        if parts.enough_lanes.is_some() {
+        if parts.enough_lanes.is_some() || !packed.is_empty() {
             w.lines.close();
         }
     }
