@@ -8,7 +8,7 @@
 use super::code::{Domain, Instruction, Operation, Source};
 use super::grouping::{Grouping, SPREAD};
 use super::leaf::Plan;
-use super::loops::{View, fold, gather, map, map2, map2_long, map3, map_vectors, repeat, spread, update, update2};
+use super::loops::{View, fold, gather, map, map_vectors, map2, map2_long, map3, repeat, spread, update, update2};
 #[cfg(target_arch = "x86_64")]
 use super::real::{Avx2, Avx512};
 use super::real::{Baseline, Isa, Level, Real, maximum, minimum, multiply_add};

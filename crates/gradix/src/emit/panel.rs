@@ -430,7 +430,8 @@ impl Contraction<'_> {
                     partial.push(n);
                 }
             }
-            let instances = Instances { lanes: Some((self.lane.variable, names.clone())), partial, ..Instances::default() };
+            let instances =
+                Instances { lanes: Some((self.lane.variable, names.clone())), partial, ..Instances::default() };
             let mut values = w.values(instances);
             let mut found = Vec::new();
             for (number, id) in self.panels.by_lane.iter().enumerate() {

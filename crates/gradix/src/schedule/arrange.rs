@@ -200,7 +200,8 @@ fn transpose(program: &mut Program, estimate: &[f64]) {
     let mut made = Vec::new();
     for position in 0..program.definitions.len() {
         let definition = program.definitions[position].clone();
-        let Some(lanes) = narrow(program, &definition, estimate).or_else(|| lanes(program, &definition, estimate)) else {
+        let Some(lanes) = narrow(program, &definition, estimate).or_else(|| lanes(program, &definition, estimate))
+        else {
             continue;
         };
         let wanted = across(program, &definition, lanes, estimate);
