@@ -30,6 +30,7 @@ mod choose;
 mod eliminate;
 mod hoist;
 mod number;
+mod orient;
 mod part;
 mod rewrite;
 mod share;
@@ -87,6 +88,10 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
     let mut best = settled(with_exact_ties(program)?)?;
+    let sizes = work::sizes(&best, &assumed);
+    if orient::orient(&mut best, &sizes) {
+        best = settled(best)?;
+    }
     for _ in 0..MAX_SWEEPS {
         let next = sweep(&best, &assumed, large).and_then(|next| settled(next).ok());
         let next = next.filter(|next| is_cheaper(next, &best, &assumed));

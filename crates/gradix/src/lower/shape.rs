@@ -55,7 +55,7 @@ pub fn choose(lowering: &Lowering, leaf: &Leaf) -> Shape {
             // The lanes have to be summed up, and sums depend on each other unless there are many.
             let summing = 40.0 / extents[position] / lowering.lanes;
             cost = match columns(leaf, &body, position, &extents) {
-                Some(tile) => tile.cost(leaf, &body) / lowering.lanes + summing,
+                Some(tile) => tile.cost(leaf, &body, l.variable) / lowering.lanes + summing,
                 None => cost + summing + 0.3,
             };
         }
@@ -95,7 +95,7 @@ fn columns(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<Co
     let mut outputs: Vec<usize> = (0..leaf.outputs).filter(fits).collect();
     outputs.sort_by(|a, b| extents[*a].total_cmp(&extents[*b]));
     let (&columns, &rows) = (outputs.first()?, outputs.get(1)?);
-    if body.accesses.iter().any(|(_, s)| uses(s, rows) && uses(s, columns)) {
+    if body.accesses.iter().any(|(_, s)| uses(s, lanes) && uses(s, rows) && uses(s, columns)) {
         return None;
     }
     let width = if extents[columns] <= 8.0 { extents[columns] as usize } else { 4 };
@@ -105,12 +105,13 @@ fn columns(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<Co
 
 impl Columns {
     /// Loads and operations for one term of one element, in vectors.
-    fn cost(&self, leaf: &Leaf, body: &Body) -> f64 {
+    fn cost(&self, leaf: &Leaf, body: &Body, lanes: usize) -> f64 {
         let shared = |s: &[Affine], (position, count): (usize, usize)| {
             let used = s.iter().any(|s| s.uses_index(leaf.loops[position].variable));
             if used { 1.0 } else { count as f64 }
         };
-        let loads = body.accesses.iter().map(|(_, s)| 1.0 / shared(s, self.rows) / shared(s, self.columns));
+        let moving = body.accesses.iter().filter(|(_, s)| step_cost(s, lanes) == 1.0);
+        let loads = moving.map(|(_, s)| 1.0 / shared(s, self.rows) / shared(s, self.columns));
         1.0 + loads.sum::<f64>()
     }
 }

@@ -263,7 +263,7 @@ fn narrow(program: &Program, definition: &Definition, estimate: &[f64]) -> Optio
     let reads: Vec<(TensorId, &[Affine])> = program.exprs.accesses(definition.body).collect();
     let is_computed = |tensor: TensorId| program[tensor].kind != TensorKind::Input;
     let uses = |s: &[Affine], index: usize| s.iter().any(|s| s.uses_index(index));
-    let alone = |s: &[Affine]| !(uses(s, rows) && uses(s, columns));
+    let alone = |s: &[Affine]| !(uses(s, index) && uses(s, rows) && uses(s, columns));
     let beside = |s: &[Affine]| step_cost(s, index) <= 1.0;
     let fits = sizes[columns] < 16.0
         && sizes[rows] >= 16.0

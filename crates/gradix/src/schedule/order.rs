@@ -12,7 +12,7 @@
 use super::{extents, step_cost};
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
-use crate::program::{Affine, Definition, Expr, Exprs, Program, TensorId};
+use crate::program::{Affine, Definition, Expr, Exprs, Program, TensorId, TensorKind};
 
 /// Outputs of fewer values than this don't run in lanes.
 const FEW: f64 = 8.0;
@@ -29,11 +29,21 @@ pub fn order(program: &mut Program, estimate: &[f64]) {
         let (tensor, rank) = (definition.tensor, definition.rank);
         let cost = |last: usize| cost(program, position, last, estimate);
         // The first is the one most likely to be divided into slabs.
-        let Some(best) = (1..rank).min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { continue };
+        let movable = usize::from(!is_turned(program, definition))..rank;
+        let Some(best) = movable.min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { continue };
         if cost(best) < GAIN * cost(rank - 1) {
             move_last(program, position, tensor, best);
         }
     }
+}
+
+/// Whether what is computed point by point from other definitions has its first dimension last, or at least not first, in
+/// all of them: then slabs are of another one.
+fn is_turned(program: &Program, definition: &Definition) -> bool {
+    let computed = |tensor: TensorId| program[tensor].kind != TensorKind::Input;
+    let reads = program.exprs.accesses(definition.body);
+    let mut firsts = reads.filter(|(t, s)| computed(*t) && s.len() > 1).map(|(_, s)| s[0].uses_index(0)).peekable();
+    definition.reduction.is_none() && definition.rank > 1 && firsts.peek().is_some() && firsts.all(|first| !first)
 }
 
 /// What a definition and all that read it cost, with one of its dimensions last.
