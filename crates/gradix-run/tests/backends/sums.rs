@@ -13,6 +13,10 @@ const PROGRAMS: &[&str] = &[
     "input t[N], x[M], u[N]\ny[i] = sum[k] exp(-(t[i] - x[k])^2 * u[i])\nz[k] = sum[i] exp(-(t[i] - x[k])^2 * u[i])",
     "input a[N, 3], b[M, 3], w[M]\ny[i] = sum[j] exp(-sum[d] (a[i, d] - b[j, d])^2) * w[j]",
     "input a[B, N], b[B, N]\ny[q, i] = sum[k in 0..=i] exp(a[q, k] - a[q, i]) * b[q, k]",
+    "input a[N, 8], b[M, 8], w[M]\ny[i] = sum[j] exp(-sum[d] (a[i, d] - b[j, d])^2) * w[j]",
+    "input a[N, 13], b[M, 13], w[M]\ny[i] = sum[j] exp(-sum[d] (a[i, d] - b[j, d])^2) * w[j]",
+    "input a[N, 2], w[N]\nr[i, j] = exp(-sum[d] (a[i, d] - a[j, d])^2)\ny[i, d] = sum[j] w[j] * r[i, j] * (a[j, d] - a[i, d])",
+    "input a[N, 4, 3], b[B, 4, M]\ny[q, o, h in 0..M] = sum[c, p] a[o, c, p] * pad(b[q, c, h + p - 1], 0)",
 ];
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub mod elementary;
 mod leaf;
+mod pack;
 mod panel;
 mod prune;
 mod text;
