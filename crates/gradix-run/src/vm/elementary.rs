@@ -344,7 +344,7 @@ macro_rules! elementary {
     };
 }
 
-mod f64_constants {
+pub mod f64_constants {
     pub const MANTISSA: u32 = 52;
     pub const SPLIT: u32 = 27;
     pub const BIAS_1: u64 = 1024;
@@ -478,7 +478,7 @@ mod f64_constants {
     ];
 }
 
-mod f32_constants {
+pub mod f32_constants {
     pub const MANTISSA: u32 = 23;
     pub const SPLIT: u32 = 12;
     pub const BIAS_1: u32 = 128;

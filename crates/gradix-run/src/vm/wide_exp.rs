@@ -3,10 +3,11 @@
 //! The algorithm and coefficients are those of `gradix::emit::elementary`, which has them in C and explains them.
 #![allow(unsafe_code, reason = "vector instructions, which are only called where the machine has them")]
 
+use super::elementary::{f32_constants, f64_constants};
 use std::arch::x86_64::*;
 
 macro_rules! wide_exp {
-    ($name:ident, $vector:ident, $number:ident, $table:expr, $polynomial:expr, $shifter:expr, $log2_e:expr, $ln2:expr,
+    ($name:ident, $vector:ident, $number:ident, $constants:ident, $table:expr, $polynomial:expr, $shifter:expr,
      $all:ident, $mul:ident, $sub:ident, $fma:ident, $fnma:ident, $range:ident, $scale:ident,
      |$from:ident, $bits:ident| $look_up:expr) => {
         /// Only called where the machine has AVX-512 F and DQ.
@@ -16,9 +17,9 @@ macro_rules! wide_exp {
             const POLYNOMIAL: &[$number] = &$polynomial;
             // SAFETY: the caller's promise.
             unsafe {
-                let shifted = $fma(x, $all($log2_e), $all($shifter));
+                let shifted = $fma(x, $all($constants::LOG2_E), $all($shifter));
                 let k = $sub(shifted, $all($shifter));
-                let r = $fnma(k, $all($ln2.1), $fnma(k, $all($ln2.0), x));
+                let r = $fnma(k, $all($constants::LN2_LOW), $fnma(k, $all($constants::LN2_HIGH), x));
                 let r = $range::<2>(r, $all(0.03125));
                 let ($from, $bits) = (&TABLE, shifted);
                 let power = $look_up;
@@ -35,6 +36,7 @@ wide_exp!(
     exp_f64,
     __m512d,
     f64,
+    f64_constants,
     [
         1.0,
         1.0442737824274138,
@@ -55,8 +57,6 @@ wide_exp!(
     ],
     [0.49999999999999606, 0.16666666664413438, 0.04166666669330476, 0.008333472060177597, 0.001388859374565889],
     1.5 * (1u64 << 48) as f64,
-    std::f64::consts::LOG2_E,
-    (0.693147180559663, 2.8235290563031577e-13),
     _mm512_set1_pd,
     _mm512_mul_pd,
     _mm512_sub_pd,
@@ -74,6 +74,7 @@ wide_exp!(
     exp_f32,
     __m512,
     f32,
+    f32_constants,
     [
         1.0,
         1.0442737,
@@ -94,8 +95,6 @@ wide_exp!(
     ],
     [0.5000162, 0.16666815],
     1.5 * (1u64 << 19) as f32,
-    std::f32::consts::LOG2_E,
-    (0.69314575, 1.4286068e-06),
     _mm512_set1_ps,
     _mm512_mul_ps,
     _mm512_sub_ps,

@@ -6,6 +6,7 @@
 //! Two equal keys are equal definitions; two equal definitions mostly have equal keys.
 
 use super::number::Numbering;
+use crate::build;
 use crate::program::expr::Exprs;
 use crate::program::{Affine, Atom, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, ReduceOp, TensorId};
 use std::collections::hash_map::DefaultHasher;
@@ -283,6 +284,13 @@ pub fn links(exprs: &Exprs, root: ExprId, kind: Chain) -> Vec<(bool, ExprId)> {
         }
     }
     found
+}
+
+/// The sum of such terms.
+pub fn sum_of(exprs: &mut Exprs, terms: &[(bool, ExprId)]) -> ExprId {
+    let signed: Vec<ExprId> =
+        terms.iter().map(|&(negative, t)| if negative { build::negate(exprs, t) } else { t }).collect();
+    build::total(exprs, &signed)
 }
 
 fn digest(value: &impl Hash) -> u64 {

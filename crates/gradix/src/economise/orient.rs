@@ -4,12 +4,12 @@
 //! `s` at a time, so that all of `s` would be stored. `sum[i] s[i, j] * p[j] - sum[i] s[j, i] * p[i]` can be summed while
 //! `s` is made, row by row.
 
-use super::canon::{Chain, chain, links};
-use super::rewrite::without;
+use super::canon::{Chain, chain, links, sum_of};
+use super::rewrite::{asks_for_outputs, without};
 use super::work::elements;
 use super::{part_name, room, share};
 use crate::build;
-use crate::program::{Affine, Constraint, Definition, ExprId, Exprs, Program, ReduceOp, TensorId};
+use crate::program::{Affine, Definition, ExprId, Exprs, Program, ReduceOp, TensorId};
 use std::collections::HashSet;
 
 /// Which indices each subscript uses.
@@ -53,8 +53,7 @@ impl Group {
 
 /// The terms of a sum in groups none of which reads a large tensor in two orders, if several are needed.
 fn groups(exprs: &Exprs, site: &Definition, large: &HashSet<TensorId>) -> Option<Vec<Group>> {
-    let on_outputs = |c: &Constraint| (site.rank..site.indices.len()).all(|i| !c.affine.uses_index(i));
-    if chain(exprs, site.body) != Some(Chain::Sum) || site.conditions.iter().any(on_outputs) {
+    if chain(exprs, site.body) != Some(Chain::Sum) || asks_for_outputs(site) {
         return None;
     }
     let mut groups: Vec<Group> = Vec::new();
@@ -86,10 +85,7 @@ fn reads(exprs: &Exprs, term: ExprId, count: usize, large: &HashSet<TensorId>) -
 fn apart(program: &mut Program, site: &Definition, groups: &[Group]) -> Definition {
     let mut sums = Vec::new();
     for group in groups {
-        let exprs = &mut program.exprs;
-        let signed: Vec<ExprId> =
-            group.terms.iter().map(|&(negative, t)| if negative { build::negate(exprs, t) } else { t }).collect();
-        let body = build::total(exprs, &signed);
+        let body = sum_of(&mut program.exprs, &group.terms);
         let name = part_name(program, site.tensor, site.reduction);
         let tensor = program.add_nested(name, site.rank);
         sums.push(program.exprs.access(tensor, site.outputs()));

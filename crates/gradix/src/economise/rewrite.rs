@@ -110,6 +110,11 @@ pub fn without(program: &mut Program, site: &Definition, gone: &[usize], body: E
     }
 }
 
+/// Whether a condition of a reduction depends on outputs alone.
+pub fn asks_for_outputs(site: &Definition) -> bool {
+    site.conditions.iter().any(|c| (site.rank..site.indices.len()).all(|i| !c.affine.uses_index(i)))
+}
+
 /// Where the body of a definition is evaluated, apart from the indices in `gone`.
 pub fn domain_without(site: &Definition, gone: &[usize]) -> Vec<Constraint> {
     let uses_gone = |c: &Constraint| gone.iter().any(|&i| c.affine.uses_index(i));

@@ -5,10 +5,10 @@
 //! small where the points are close, and its parts are not. For the same reason the difference of two elements of one
 //! tensor stays together.
 
-use super::canon::{Chain, chain, links};
+use super::canon::{Chain, chain, links, sum_of};
 use super::eliminate::eliminations;
 use super::part::part;
-use super::rewrite::{Ids, Rewrite, Risk, without};
+use super::rewrite::{Ids, Rewrite, Risk, asks_for_outputs, without};
 use super::work::{Work, work};
 use crate::build::{self, Product};
 use crate::factor;
@@ -27,9 +27,7 @@ pub fn splits(
     sizes: &[f64],
     context: &[Constraint],
 ) -> Vec<Rewrite> {
-    let reduced = site.rank..site.indices.len();
-    let on_outputs = |c: &Constraint| reduced.clone().all(|i| !c.affine.uses_index(i));
-    if site.reduction != Some(ReduceOp::Sum) || site.conditions.iter().any(on_outputs) {
+    if site.reduction != Some(ReduceOp::Sum) || asks_for_outputs(site) {
         return Vec::new();
     }
     let product = Product::of(&program.exprs, site.body);
@@ -115,11 +113,8 @@ fn split(
     let reduced: Vec<usize> = (site.rank..site.indices.len()).collect();
     let mut terms = Vec::new();
     for group in groups {
-        let exprs = &mut program.exprs;
-        let signed: Vec<ExprId> =
-            group.iter().map(|&(negative, t)| if negative { build::negate(exprs, t) } else { t }).collect();
-        let sum = build::total(exprs, &signed);
-        let body = build::multiply(exprs, sum, rest);
+        let sum = sum_of(&mut program.exprs, group);
+        let body = build::multiply(&mut program.exprs, sum, rest);
         let mut term = Definition { body, ..site.clone() };
         let mut outside = program.exprs.constant(1.0);
         if let Some((front, inside)) = factor::factor(program, &term, context) {

@@ -82,6 +82,7 @@ impl<'a> Values<'a> {
         Values { nest, names, lines, functions, single, instances, given, done, depends }
     }
 
+    /// How a node differs between instances.
     fn depends(&mut self, id: ExprId) -> Differs {
         if let Some(&known) = self.depends.get(&id) {
             return known;
