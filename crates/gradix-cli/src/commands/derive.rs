@@ -21,7 +21,7 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
         Format::Text => syntax::print(&tree(&derivative, arguments.inline, source)?),
         Format::Latex => syntax::latex(&tree(&derivative, arguments.inline, source)?).trim_end().to_string() + "\n",
         Format::Json => json(&derivative),
-        Format::Dot => graph::graph(&program, Some(&derivative)),
+        Format::Dot => graph::dot(&graph::graph(&program, Some(&derivative))),
     };
     write(text.as_bytes())
 }
