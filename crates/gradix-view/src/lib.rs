@@ -4,6 +4,7 @@
 //! prints: the command and other front ends do that.
 
 pub mod explain;
+pub mod graph;
 pub mod lattice;
 pub mod place;
 pub mod render;

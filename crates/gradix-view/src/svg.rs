@@ -1,6 +1,8 @@
 //! What the pictures have in common: the frame, the font, the colours.
 
-/// The domain of a definition.
+/// What the function is made of.
+pub const BLUE: &str = "#1a4fba";
+/// What the derivative adds; the domain of a definition.
 pub const RED: &str = "#c8102e";
 
 /// A picture of its own on a white page: no style sheet, no script, nothing to load.

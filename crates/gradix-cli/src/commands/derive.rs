@@ -12,7 +12,7 @@ use crate::source::{refuse, resolve};
 
 /// Prints the derivative program.
 pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> {
-    if arguments.inline && matches!(arguments.format, Format::Json | Format::Dot) {
+    if arguments.inline && matches!(arguments.format, Format::Json | Format::Dot | Format::Svg) {
         return Err(Failure::Usage("'--inline' is for the formats text and latex".into()));
     }
     let program = resolve(source, &arguments.selection)?.program;
@@ -22,6 +22,9 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
         Format::Latex => syntax::latex(&tree(&derivative, arguments.inline, source)?).trim_end().to_string() + "\n",
         Format::Json => json(&derivative),
         Format::Dot => graph::dot(&graph::graph(&program, Some(&derivative))),
+        Format::Svg => {
+            gradix_view::graph::svg(&program, Some(&derivative)).map_err(|error| refuse(source, vec![error]))?
+        }
     };
     write(text.as_bytes())
 }
