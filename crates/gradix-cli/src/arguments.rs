@@ -167,6 +167,8 @@ pub enum Format {
     Json,
     /// The computation graph, the function blue and the derivative red, for Graphviz
     Dot,
+    /// The same graph as a picture
+    Svg,
 }
 
 /// Arguments of `eval`.

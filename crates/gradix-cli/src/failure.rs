@@ -4,9 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use gradix::diagnostic::Diagnostic;
-
-use crate::render::render;
-use crate::source::Source;
+use gradix_view::{Source, render};
 
 /// Why a command stopped.
 pub enum Failure {

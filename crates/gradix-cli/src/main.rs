@@ -7,11 +7,8 @@ mod arguments;
 mod commands;
 mod failure;
 mod json;
-mod lattice;
-mod render;
 mod show;
 mod source;
-mod svg;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The program's text and where it came from: a file, standard input, or the command line.
+//! The program's text: read from a file, from standard input or from the command line, and resolved.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,44 +7,34 @@ use std::path::Path;
 use gradix::diagnostic::Diagnostic;
 use gradix::syntax::{self, MAX_SOURCE};
 use gradix::{Int, Resolved};
+use gradix_view::Source;
 
 use crate::arguments::{ProgramArguments, SelectionArguments};
 use crate::failure::Failure;
 
-/// A program's text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// What messages call it.
-    pub name: String,
-    /// The text.
-    pub text: String,
+/// Reads the program that the arguments name.
+pub fn read(arguments: &ProgramArguments) -> Result<Source, Failure> {
+    match (&arguments.text, &arguments.file) {
+        (Some(text), _) => Ok(Source { name: "command line".into(), text: text.clone() }),
+        (None, Some(path)) if path != Path::new("-") => {
+            let name = path.display().to_string();
+            from_reader(name.clone(), File::open(path).map_err(|error| unreadable(&name, &error))?)
+        }
+        _ => from_reader("standard input".into(), io::stdin().lock()),
+    }
 }
 
-impl Source {
-    /// Reads the program that the arguments name.
-    pub fn read(arguments: &ProgramArguments) -> Result<Source, Failure> {
-        match (&arguments.text, &arguments.file) {
-            (Some(text), _) => Ok(Source { name: "command line".into(), text: text.clone() }),
-            (None, Some(path)) if path != Path::new("-") => {
-                let name = path.display().to_string();
-                from_reader(name.clone(), File::open(path).map_err(|error| unreadable(&name, &error))?)
-            }
-            _ => from_reader("standard input".into(), io::stdin().lock()),
-        }
-    }
+/// The program, at the sizes that are fixed on the command line.
+pub fn resolve(source: &Source, selection: &SelectionArguments) -> Result<Resolved, Failure> {
+    let fixed: Vec<(String, Int)> =
+        selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
+    let ast = syntax::parse(&source.text).map_err(|errors| refuse(source, errors))?;
+    gradix::resolve(&ast, &fixed).map_err(|errors| refuse(source, errors))
+}
 
-    /// The program, at the sizes that are fixed on the command line.
-    pub fn resolve(&self, selection: &SelectionArguments) -> Result<Resolved, Failure> {
-        let fixed: Vec<(String, Int)> =
-            selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
-        let ast = syntax::parse(&self.text).map_err(|errors| self.refuse(errors))?;
-        gradix::resolve(&ast, &fixed).map_err(|errors| self.refuse(errors))
-    }
-
-    /// The failure of a command that found this wrong with the text.
-    pub fn refuse(&self, diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure::Diagnostics(self.clone(), diagnostics)
-    }
+/// The failure of a command that found this wrong with the text.
+pub fn refuse(source: &Source, diagnostics: Vec<Diagnostic>) -> Failure {
+    Failure::Diagnostics(source.clone(), diagnostics)
 }
 
 fn from_reader(name: String, reader: impl Read) -> Result<Source, Failure> {
@@ -72,7 +62,7 @@ fn not_text(name: &str, bytes: &[u8], position: usize) -> Failure {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<String, String> {
+    fn text(bytes: &[u8]) -> Result<String, String> {
         match from_reader("f.gx".into(), bytes) {
             Ok(source) => Ok(source.text),
             Err(Failure::Message(message)) => Err(message),
@@ -82,14 +72,14 @@ mod tests {
 
     #[test]
     fn text_is_read_up_to_the_limit() {
-        assert_eq!(read("σ = 1".as_bytes()), Ok("σ = 1".into()));
-        assert!(read(&vec![b' '; MAX_SOURCE]).is_ok());
-        assert_eq!(read(&vec![b' '; MAX_SOURCE + 1]), Err("f.gx is longer than 4 MiB".into()));
+        assert_eq!(text("σ = 1".as_bytes()), Ok("σ = 1".into()));
+        assert!(text(&vec![b' '; MAX_SOURCE]).is_ok());
+        assert_eq!(text(&vec![b' '; MAX_SOURCE + 1]), Err("f.gx is longer than 4 MiB".into()));
     }
 
     #[test]
     fn bytes_that_are_not_text_are_located() {
-        assert_eq!(read(b"y = 1\nx = \xff"), Err("f.gx is not UTF-8 text: byte 0xff in line 2".into()));
-        assert_eq!(read(b"\xc3"), Err("f.gx is not UTF-8 text: byte 0xc3 in line 1".into()));
+        assert_eq!(text(b"y = 1\nx = \xff"), Err("f.gx is not UTF-8 text: byte 0xff in line 2".into()));
+        assert_eq!(text(b"\xc3"), Err("f.gx is not UTF-8 text: byte 0xc3 in line 1".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! The computation graph of a program and of its derivative, in the language of Graphviz.
+//! The computation graph of a program and of its derivative, as data and in the language of Graphviz.
 //!
 //! As in figure 2 of the paper, nodes are operations and every edge points to an operand; what the function is made of
 //! is blue, what the derivative adds is red. Results and derivatives are filled boxes, arguments are open ones. Equal
@@ -16,49 +16,92 @@ use crate::program::{Comparison, Cond, CondId, Definition, Expr, ExprId, Program
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// The graph of a program together with that of its derivative, which may be absent.
+/// The graph of a program together with that of its derivative, which may be absent: every node after its operands.
 ///
 /// ```
 /// let ast = gradix::syntax::parse("input x\ny = sin(x)").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
-/// let dot = gradix::graph::graph(&program, None);
-/// assert!(dot.starts_with("digraph program {") && dot.contains("[label=\"sin\""), "{dot}");
+/// let nodes = gradix::graph::graph(&program, None);
+/// let labels: Vec<&str> = nodes.iter().map(|node| node.label.as_str()).collect();
+/// assert_eq!((labels, nodes[1].operands.as_slice()), (vec!["x", "sin", "y"], &[0][..]));
 /// ```
-pub fn graph(program: &Program, derivative: Option<&Program>) -> String {
+pub fn graph(program: &Program, derivative: Option<&Program>) -> Vec<Node> {
     let mut graph = Graph::default();
     graph.add(program, Part::Function);
     if let Some(derivative) = derivative {
         graph.add(derivative, Part::Derivative);
     }
-    graph.dot()
+    graph.nodes
+}
+
+/// The graph in the language of Graphviz.
+///
+/// ```
+/// let ast = gradix::syntax::parse("input x\ny = sin(x)").unwrap();
+/// let program = gradix::resolve(&ast, &[]).unwrap().program;
+/// let dot = gradix::graph::dot(&gradix::graph::graph(&program, None));
+/// assert!(dot.starts_with("digraph program {") && dot.contains("[label=\"sin\""), "{dot}");
+/// ```
+pub fn dot(nodes: &[Node]) -> String {
+    let mut text = String::from(
+        "digraph program {\n  ordering=out;\n  node [fontname=\"Helvetica\", fontsize=11, penwidth=1.5];\n",
+    );
+    text.push_str("  edge [arrowsize=0.6];\n");
+    for (id, node) in nodes.iter().enumerate() {
+        let _ = writeln!(text, "  n{id} [label=\"{}\", {}];", escaped(&node.label), style(node));
+    }
+    for (id, node) in nodes.iter().enumerate() {
+        for operand in &node.operands {
+            let _ = writeln!(text, "  n{id} -> n{operand} [color=\"{}\"];", colour(node.part));
+        }
+    }
+    text + "}\n"
+}
+
+/// A node of the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What is written on it.
+    pub label: String,
+    /// What it stands for.
+    pub shape: Shape,
+    /// Where it comes from.
+    pub part: Part,
+    /// The nodes that it is computed from, all of them earlier in the list.
+    pub operands: Vec<usize>,
+    /// Whether the order of the operands matters.
+    pub ordered: bool,
 }
 
 /// To which program a node belongs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Part {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The function.
     Function,
+    /// Only the derivative.
     Derivative,
 }
 
 /// What a node stands for, and with that how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Shape {
+pub enum Shape {
+    /// An input, with its extents.
     Argument,
+    /// An output.
     Result,
+    /// A tensor on the way to the outputs.
     Defined,
+    /// An element of a tensor, at other subscripts than those of its definition.
     Element,
+    /// A number, or the value of an index.
     Number,
+    /// A scalar operation, a reduction or a choice.
     Operation,
 }
 
-struct Node {
-    label: String,
-    shape: Shape,
-    part: Part,
-    operands: Vec<usize>,
-}
+/// The operations whose operands can be exchanged.
+const COMMUTATIVE: [&str; 5] = ["+", "*", "min", "max", "hypot"];
 
-/// Nodes, the operands of each before it (but for what defines a tensor).
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
@@ -88,7 +131,8 @@ impl Graph {
     }
 
     fn push(&mut self, label: String, shape: Shape, part: Part, operands: Vec<usize>) -> usize {
-        self.nodes.push(Node { label, shape, part, operands });
+        let ordered = operands.len() > 1 && !COMMUTATIVE.contains(&label.as_str());
+        self.nodes.push(Node { label, shape, part, operands, ordered });
         self.nodes.len() - 1
     }
 
@@ -157,22 +201,6 @@ impl Graph {
         let node = self.tensors[&program[tensor].name];
         if self.nodes[node].label == label { node } else { self.shared(label, Shape::Element, part, vec![node]) }
     }
-
-    fn dot(&self) -> String {
-        let mut text = String::from(
-            "digraph program {\n  ordering=out;\n  node [fontname=\"Helvetica\", fontsize=11, penwidth=1.5];\n",
-        );
-        text.push_str("  edge [arrowsize=0.6];\n");
-        for (id, node) in self.nodes.iter().enumerate() {
-            let _ = writeln!(text, "  n{id} [label=\"{}\", {}];", escaped(&node.label), style(node));
-        }
-        for (id, node) in self.nodes.iter().enumerate() {
-            for operand in &node.operands {
-                let _ = writeln!(text, "  n{id} -> n{operand} [color=\"{}\"];", colour(node.part));
-            }
-        }
-        text + "}\n"
-    }
 }
 
 fn colour(part: Part) -> &'static str {
@@ -233,39 +261,46 @@ mod tests {
         crate::resolve(&crate::syntax::parse(text).unwrap(), &[]).unwrap().program
     }
 
-    fn both(text: &str) -> Graph {
+    fn both(text: &str) -> Vec<Node> {
         let program = resolved(text);
         let derivative = crate::derive(&program, &Default::default()).unwrap();
-        let mut graph = Graph::default();
-        graph.add(&program, Part::Function);
-        graph.add(&derivative, Part::Derivative);
-        graph
+        graph(&program, Some(&derivative))
     }
 
-    fn labels(graph: &Graph, part: Part) -> Vec<&str> {
-        graph.nodes.iter().filter(|node| node.part == part).map(|node| node.label.as_str()).collect()
+    fn labels(nodes: &[Node], part: Part) -> Vec<&str> {
+        nodes.iter().filter(|node| node.part == part).map(|node| node.label.as_str()).collect()
     }
 
     #[test]
     fn the_function_is_blue_and_the_derivative_red() {
-        let graph = both("input x\ny = sin(x)");
-        assert_eq!(labels(&graph, Part::Function), ["x", "sin", "y"]);
-        assert_eq!(labels(&graph, Part::Derivative), ["dy", "cos", "*", "dx"]);
-        let cos = graph.nodes.iter().find(|node| node.label == "cos").unwrap();
-        assert_eq!(graph.nodes[cos.operands[0]].label, "x");
+        let nodes = both("input x\ny = sin(x)");
+        assert_eq!(labels(&nodes, Part::Function), ["x", "sin", "y"]);
+        assert_eq!(labels(&nodes, Part::Derivative), ["dy", "cos", "*", "dx"]);
+        let cos = nodes.iter().find(|node| node.label == "cos").unwrap();
+        assert_eq!(nodes[cos.operands[0]].label, "x");
     }
 
     #[test]
     fn equal_operations_are_one_node() {
-        let graph = both("input a[N], b[N]\nf[i] = exp(a[i] * b[i])\ng[i] = sin(a[i] * b[i])");
-        let products = graph.nodes.iter().filter(|node| node.label == "*" && node.part == Part::Function).count();
+        let nodes = both("input a[N], b[N]\nf[i] = exp(a[i] * b[i])\ng[i] = sin(a[i] * b[i])");
+        let products = nodes.iter().filter(|node| node.label == "*" && node.part == Part::Function).count();
         assert_eq!(products, 1);
+    }
+
+    #[test]
+    fn operands_come_first_and_their_order_is_told() {
+        let nodes = both("input x[N], y[N]\nf[i] = (x[i] + y[i]) / max(x[i], y[i])");
+        for (id, node) in nodes.iter().enumerate() {
+            assert!(node.operands.iter().all(|&operand| operand < id), "{}", node.label);
+        }
+        let ordered = |label: &str| nodes.iter().find(|node| node.label == label).unwrap().ordered;
+        assert_eq!(["+", "/", "max", "f[i]"].map(ordered), [false, true, false, false]);
     }
 
     #[test]
     fn sums_and_conditions_are_labelled() {
         let program = resolved("input x[N]\ny[i in 0..N] = sum[k in 0..=i] (if k > 2 then x[k] else 1)");
-        let dot = graph(&program, None);
+        let dot = dot(&graph(&program, None));
         for label in ["sum[k in 0..=i]", "if k >= 3", "x[N]", "x[k]", "y[i]"] {
             assert!(dot.contains(&format!("label=\"{label}\"")), "{label} in {dot}");
         }
@@ -275,6 +310,6 @@ mod tests {
     fn a_long_chain_has_a_graph_of_its_own_length() {
         let mut text = String::from("input x0\n");
         (1..200).for_each(|i| text += &format!("x{i} = x{0} * x{0}\n", i - 1));
-        assert!(graph(&resolved(&text), None).lines().count() < 1200);
+        assert!(graph(&resolved(&text), None).len() < 600);
     }
 }

@@ -10,6 +10,7 @@ use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::shape;
 use gradix_run::native::{Settings, peak};
 use gradix_run::{Backend, Dtype, Element, Executable, Gradient, random, threads};
+use gradix_view::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
@@ -17,24 +18,24 @@ use super::eval::{tell_notes, tell_sizes};
 use super::{note, print};
 use crate::arguments::BenchArguments;
 use crate::failure::Failure;
-use crate::source::Source;
+use crate::source::{refuse, resolve};
 
 /// Times results and derivatives.
 pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
     let quiet = arguments.program.quiet;
-    let Resolved { program, places } = source.resolve(&arguments.selection)?;
+    let Resolved { program, places } = resolve(source, &arguments.selection)?;
     let sizes = match sizes::bind(&program, &Known::default(), &places) {
         Ok(sizes) => sizes,
         Err(_) => {
             let sizes = sizes::choose(&program, &Known::default(), &places);
-            let sizes = sizes.map_err(|errors| source.refuse(errors))?;
+            let sizes = sizes.map_err(|errors| refuse(source, errors))?;
             tell_sizes(&program, &sizes, quiet);
             sizes
         }
     };
     let gradient = Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of());
-    let gradient = gradient.map_err(|errors| source.refuse(errors))?;
-    let gradient_sizes = gradient.sizes(&program, &sizes).map_err(|errors| source.refuse(errors))?;
+    let gradient = gradient.map_err(|errors| refuse(source, errors))?;
+    let gradient_sizes = gradient.sizes(&program, &sizes).map_err(|errors| refuse(source, errors))?;
     let tasks = [Task::new("value", &program, &sizes), Task::new("gradient", &gradient.derivative, &gradient_sizes)];
     let backends = match arguments.execution.backend.backend() {
         Backend::Auto => vec![Backend::Interp, Backend::Vm, Backend::Native],
@@ -128,7 +129,7 @@ fn measure<T: Element>(
     let mut once = || {
         let start = Instant::now();
         let done = executable.run(task.sizes, &inputs, &mut places);
-        done.map(|()| start.elapsed()).map_err(|error| source.refuse(vec![error]))
+        done.map(|()| start.elapsed()).map_err(|error| refuse(source, vec![error]))
     };
     once()?;
     let first = start.elapsed();

@@ -7,6 +7,7 @@ use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
 use gradix_run::Gradient;
 use gradix_run::check::{Comparison, INTERVALS, Report, Settings, check};
+use gradix_view::Source;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::eval::tell_sizes;
@@ -14,21 +15,21 @@ use super::{note, print};
 use crate::arguments::CheckArguments;
 use crate::failure::Failure;
 use crate::show::single;
-use crate::source::Source;
+use crate::source::{refuse, resolve};
 
 /// Compares every derivative with numeric differentiation on random data.
 pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
     let quiet = arguments.program.quiet;
-    let Resolved { program, places } = source.resolve(&arguments.selection)?;
-    let sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| source.refuse(errors))?;
+    let Resolved { program, places } = resolve(source, &arguments.selection)?;
+    let sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| refuse(source, errors))?;
     tell_sizes(&program, &sizes, quiet);
 
     let first = Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of());
-    let first = first.map_err(|errors| source.refuse(errors))?;
+    let first = first.map_err(|errors| refuse(source, errors))?;
     let mut rows = compare(&program, &first, &sizes, arguments, source)?;
     if arguments.order == 2 {
-        let sizes = first.sizes(&program, &sizes).map_err(|errors| source.refuse(errors))?;
-        let second = Gradient::new(&first.derivative, None, None).map_err(|errors| source.refuse(errors))?;
+        let sizes = first.sizes(&program, &sizes).map_err(|errors| refuse(source, errors))?;
+        let second = Gradient::new(&first.derivative, None, None).map_err(|errors| refuse(source, errors))?;
         let more = compare(&first.derivative, &second, &sizes, arguments, source)?;
         let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| named(order, row));
         rows = numbered(1, rows).chain(numbered(2, more)).collect();
@@ -56,7 +57,7 @@ fn compare(
     let progress = Progress::new(arguments.program.quiet);
     let report = check(program, gradient, sizes, settings, &|done, all| progress.show(done, all));
     progress.finish();
-    let Report { interval, comparisons } = report.map_err(|errors| source.refuse(errors))?;
+    let Report { interval, comparisons } = report.map_err(|errors| refuse(source, errors))?;
     if interval != INTERVALS[0] {
         let (low, high) = interval;
         note(arguments.program.quiet, &format!("inputs are drawn from ({low}, {high}), where the results are finite"));

@@ -2,11 +2,12 @@
 
 use gradix::derive::Options;
 use gradix::emit::{self, Real};
+use gradix_view::Source;
 
 use super::{note, print};
 use crate::arguments::{EmitArguments, Precision, Target};
 use crate::failure::Failure;
-use crate::source::Source;
+use crate::source::{refuse, resolve};
 
 /// Prints source code.
 pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
@@ -15,16 +16,16 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
     if restricted && arguments.values {
         return Err(Failure::Usage("'--wrt' and '--of' restrict derivatives; leave out '--values'".into()));
     }
-    let mut program = source.resolve(selection)?.program;
+    let mut program = resolve(source, selection)?.program;
     if !arguments.values {
         let options = Options { wrt: selection.wrt(), of: selection.of(), with_results: true, ..Options::default() };
-        program = gradix::derive(&program, &options).map_err(|errors| source.refuse(errors))?;
+        program = gradix::derive(&program, &options).map_err(|errors| refuse(source, errors))?;
     }
     let real = match arguments.dtype {
         Precision::F64 => Real::F64,
         Precision::F32 => Real::F32,
     };
-    let nest = gradix::lower_as(&program, &[], real).map_err(|error| source.refuse(vec![error]))?;
+    let nest = gradix::lower_as(&program, &[], real).map_err(|error| refuse(source, vec![error]))?;
     let text = match arguments.target {
         Target::C => emit::c(&nest, real),
     };

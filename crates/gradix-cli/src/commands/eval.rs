@@ -9,21 +9,22 @@ use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::shape;
 use gradix_run::{Array, Executable, Gradient, Note, files, random};
+use gradix_view::Source;
 
 use super::{note, print};
 use crate::arguments::{EvalArguments, ExecutionArguments, Input};
 use crate::failure::Failure;
 use crate::show::show;
-use crate::source::Source;
+use crate::source::{refuse, resolve};
 
 /// Evaluates the results, and with `--grad` the derivatives too.
 pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
-    let Resolved { program, places } = source.resolve(&arguments.selection)?;
+    let Resolved { program, places } = resolve(source, &arguments.selection)?;
     let gradient = match arguments.grad {
         true => Some(Gradient::with_results(&program, arguments.selection.wrt(), arguments.selection.of())),
         false => None,
     };
-    let gradient = gradient.transpose().map_err(|errors| source.refuse(errors))?;
+    let gradient = gradient.transpose().map_err(|errors| refuse(source, errors))?;
     let left_out = left_out(&program, arguments, source)?;
     let slots = slots(&program, gradient.as_ref());
     let mut arrays = read(arguments, &slots)?;
@@ -31,11 +32,11 @@ pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
     let known = Known { given: Vec::new(), shapes: shapes(&slots, &arrays) };
     let sizes = match sizes::bind(&program, &known, &places) {
         Err(_) if arguments.random.is_some() => {
-            let sizes = sizes::choose(&program, &known, &places).map_err(|errors| source.refuse(errors))?;
+            let sizes = sizes::choose(&program, &known, &places).map_err(|errors| refuse(source, errors))?;
             tell_sizes(&program, &sizes, arguments.program.quiet);
             sizes
         }
-        bound => bound.map_err(|errors| source.refuse(errors))?,
+        bound => bound.map_err(|errors| refuse(source, errors))?,
     };
     fill(&program, &sizes, &slots, arguments, &mut arrays)?;
     let values = evaluate(&program, &sizes, gradient.as_ref(), &arrays, arguments, source)?;
@@ -61,7 +62,7 @@ fn left_out(program: &Program, arguments: &EvalArguments, source: &Source) -> Re
     let all: Vec<String> = program.outputs.iter().map(|&id| program[id].name.clone()).collect();
     if let Some(name) = of.iter().find(|name| !all.contains(name)) {
         let error = Diagnostic::error("unknown-name", format!("the program has no result '{name}'"));
-        return Err(source.refuse(vec![error.hint(format!("there is {}", all.join(", ")))]));
+        return Err(refuse(source, vec![error.hint(format!("there is {}", all.join(", ")))]));
     }
     Ok(all.into_iter().filter(|name| !of.contains(name)).collect())
 }
@@ -160,12 +161,12 @@ fn evaluate(
         let mut executable = executable(program, sizes, &arguments.execution);
         let results = executable.evaluate(sizes, arrays);
         notes.extend(executable.take_notes());
-        results.map_err(|error| source.refuse(vec![error]))
+        results.map_err(|error| refuse(source, vec![error]))
     };
     let values = match gradient {
         None => run(program, sizes)?,
         Some(gradient) => {
-            let sizes = gradient.sizes(program, sizes).map_err(|errors| source.refuse(errors))?;
+            let sizes = gradient.sizes(program, sizes).map_err(|errors| refuse(source, errors))?;
             run(&gradient.derivative, &sizes)?
         }
     };

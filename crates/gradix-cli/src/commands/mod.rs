@@ -14,18 +14,18 @@ use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
-use crate::source::Source;
+use crate::source::read;
 
 /// Runs a command.
 pub fn run(command: &Command) -> Result<(), Failure> {
     match command {
-        Command::Derive(arguments) => derive::run(arguments, &Source::read(&arguments.program)?),
-        Command::Eval(arguments) => eval::run(arguments, &Source::read(&arguments.program)?),
-        Command::Check(arguments) => check::run(arguments, &Source::read(&arguments.program)?),
-        Command::Explain(arguments) => explain::run(arguments, &Source::read(&arguments.program)?),
-        Command::Emit(arguments) => emit::run(arguments, &Source::read(&arguments.program)?),
-        Command::Bench(arguments) => bench::run(arguments, &Source::read(&arguments.program)?),
-        Command::Fmt(arguments) => fmt::run(arguments, &Source::read(&arguments.program)?),
+        Command::Derive(arguments) => derive::run(arguments, &read(&arguments.program)?),
+        Command::Eval(arguments) => eval::run(arguments, &read(&arguments.program)?),
+        Command::Check(arguments) => check::run(arguments, &read(&arguments.program)?),
+        Command::Explain(arguments) => explain::run(arguments, &read(&arguments.program)?),
+        Command::Emit(arguments) => emit::run(arguments, &read(&arguments.program)?),
+        Command::Bench(arguments) => bench::run(arguments, &read(&arguments.program)?),
+        Command::Fmt(arguments) => fmt::run(arguments, &read(&arguments.program)?),
         Command::Completions { shell } => completions(*shell),
         Command::Man { command } => man(command.as_deref()),
     }

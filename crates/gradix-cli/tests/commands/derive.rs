@@ -111,6 +111,16 @@ fn the_graph_has_the_function_in_blue_and_the_derivative_in_red() {
 }
 
 #[test]
+fn the_graph_is_drawn_without_graphviz() {
+    let output = gradix(&["derive", "-e", "input x1, x2; f = sin(x1 * x2)", "--format", "svg"]);
+    let svg = prints(&output);
+    assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.ends_with("</svg>\n"), "{svg}");
+    for label in ["x1", "sin", "f", "df", "cos", "dx2"] {
+        assert_eq!(svg.matches(&format!(">{label}</text>")).count(), 1, "{label} in {svg}");
+    }
+}
+
+#[test]
 fn every_edge_of_the_graph_joins_two_nodes() {
     let output = gradix(&["derive", &example("attention"), "--format", "dot"]);
     let dot = prints(&output);
@@ -143,5 +153,7 @@ fn what_the_program_does_not_have_is_refused() {
         assert!(!message.lines().any(|line| line.trim() == "|"), "{message}");
     }
     assert!(refuses(&gradix(&["derive", "-e", text, "--mode", "hessian"]), 1).contains("scalar"));
-    assert!(refuses(&gradix(&["derive", "-e", text, "--inline", "--format", "dot"]), 2).contains("--inline"));
+    for format in ["json", "dot", "svg"] {
+        assert!(refuses(&gradix(&["derive", "-e", text, "--inline", "--format", format]), 2).contains("--inline"));
+    }
 }

@@ -3,6 +3,10 @@
 //! In the space of the indices `α` there are the domain of the definition, the lattice `I·(β - c) + K·z` of all solutions,
 //! and the solutions inside of the domain. The same in the space of `z`, where the domain is bounded by half-planes.
 
+mod draw;
+
+pub use draw::draw;
+
 use std::collections::BTreeMap;
 
 use gradix::explain::AccessReport;
@@ -129,7 +133,7 @@ impl Scene<'_> {
     fn domain(&self) -> Result<Vec<Point>, String> {
         let too_large = || {
             let access = &self.report.access;
-            format!("the domain of {access} is too large to draw\nhelp: give smaller sizes with --param")
+            format!("the domain of {access} is too large to draw\nhelp: give smaller sizes")
         };
         let mut points: Vec<Point> = vec![Vec::new()];
         for index in &self.definition.indices {
@@ -155,7 +159,12 @@ impl Scene<'_> {
     fn checked(&self, at: &[i64]) -> Result<Point, String> {
         let tensor = &self.program[self.report.tensor];
         if at.len() != tensor.rank {
-            return Err(format!("'{}' has {} dimensions, but --at has {} indices", tensor.name, tensor.rank, at.len()));
+            return Err(format!(
+                "'{}' has {} dimensions, but the element has {} indices",
+                tensor.name,
+                tensor.rank,
+                at.len()
+            ));
         }
         let outside =
             tensor.extents.iter().zip(at).find(|(extent, index)| !(0..self.value(extent, &[])).contains(*index));

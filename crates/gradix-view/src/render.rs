@@ -15,7 +15,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use gradix::diagnostic::{Diagnostic, Severity, Span};
 
-use crate::source::Source;
+use crate::Source;
 
 /// All diagnostics, each ended by a newline, with an empty line between two.
 pub fn render(diagnostics: &[Diagnostic], source: &Source, colour: bool) -> String {
@@ -49,7 +49,7 @@ fn snippet<'a>(diagnostic: &'a Diagnostic, source: &'a Source) -> Snippet<'a, an
 }
 
 /// The span as a range of whole characters of the text; what lies past the last line is at its end.
-fn inside(span: Span, text: &str) -> Range<usize> {
+pub(crate) fn inside(span: Span, text: &str) -> Range<usize> {
     let last = text.trim_end_matches(['\n', '\r']).len();
     let start = (0..=span.start.min(last)).rev().find(|&position| text.is_char_boundary(position)).unwrap_or(0);
     let end = (span.end.min(last)..=last).find(|&position| text.is_char_boundary(position)).unwrap_or(last);

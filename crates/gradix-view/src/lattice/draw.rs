@@ -6,7 +6,8 @@
 
 use std::fmt::Write;
 
-use crate::lattice::{Kernel, Lattice, Point};
+use super::{Kernel, Lattice, Point};
+use crate::svg::{self, RED, escaped};
 
 /// All lattices, one below the other.
 pub fn draw(lattices: &[Lattice]) -> String {
@@ -17,18 +18,13 @@ pub fn draw(lattices: &[Lattice]) -> String {
         top += size[1];
         width = width.max(size[0]);
     }
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" viewBox=\"0 0 {width} {top}\" \
-         font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\">\n{HEAD}{body}</svg>\n"
-    )
+    svg::document(width, top, 13, &(HEAD.to_string() + &body))
 }
 
-/// Background, and the head of an arrow.
-const HEAD: &str = "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-<defs><marker id=\"arrow\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" \
+/// The head of an arrow.
+const HEAD: &str = "<defs><marker id=\"arrow\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" \
 orient=\"auto\"><path d=\"M0 1 L10 5 L0 9 z\"/></marker></defs>\n";
 
-const RED: &str = "#c8102e";
 const GREY: &str = "#a8a8a8";
 const PALE: &str = "#d9d9d9";
 
@@ -339,10 +335,6 @@ fn subscript(number: usize) -> String {
         .chars()
         .map(|digit| char::from_u32('₀' as u32 + digit as u32 - '0' as u32).unwrap_or(digit))
         .collect()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
