@@ -14,7 +14,10 @@
 //!
 //! What was asked for and can't be done is done in another way if there is one: a [`Note`] says so.
 
+#![allow(unsafe_code, reason = "arrays of which not every element exists are given as pointers")]
+
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
@@ -46,7 +49,7 @@ pub enum Backend {
 
 /// A program made ready to run. It holds memory for intermediate values from one run to the next.
 pub struct Executable {
-    program: Program,
+    program: Arc<Program>,
     dtype: Dtype,
     threads: usize,
     backend: Backend,
@@ -96,12 +99,31 @@ impl Executable {
         settings: &Settings,
     ) -> Executable {
         let threads = threads.unwrap_or_else(threads::default_threads).max(1);
-        let (program, settings, reliance) = (program.clone(), settings.clone(), Reliance::on(program, estimate));
+        let (settings, reliance) = (settings.clone(), Reliance::on(program, estimate));
+        let program = Arc::new(program.clone());
         let (engine, notes, prepared) = (Engine::Interp, Vec::new(), None);
         let mut executable =
             Executable { program, dtype, threads, backend, settings, engine, reliance, notes, prepared };
         executable.make();
         executable
+    }
+
+    /// Another one of the same program, which shares the compiled code and has memory of its own: both can run at the
+    /// same time, in different threads. Nothing is compiled for it until it meets sizes that the code is not made for.
+    pub fn fork(&self) -> Executable {
+        let engine = match &self.engine {
+            Engine::Interp => Engine::Interp,
+            Engine::Machine(machine) => Engine::Machine(Box::new(machine.fork())),
+        };
+        Executable {
+            program: self.program.clone(),
+            settings: self.settings.clone(),
+            reliance: self.reliance.clone(),
+            engine,
+            notes: Vec::new(),
+            prepared: None,
+            ..*self
+        }
     }
 
     /// Makes the best engine that there is of what was asked for.
@@ -154,9 +176,6 @@ impl Executable {
         inputs: &[&[T]],
         outputs: &mut [&mut [T]],
     ) -> Result<(), Diagnostic> {
-        if T::DTYPE != self.dtype {
-            return Err(failed("the arrays have another type of numbers than the program was prepared for"));
-        }
         self.prepare(sizes)?;
         let prepared = self.prepared.as_ref().expect("just prepared");
         let given = inputs.iter().map(|array| array.len()).chain(outputs.iter().map(|array| array.len()));
@@ -165,17 +184,53 @@ impl Executable {
         if !same_number || !given.map(Some).eq(expected) {
             return Err(failed("the arrays do not fit the sizes"));
         }
+        let inputs: Vec<*const T> = inputs.iter().map(|array| array.as_ptr()).collect();
+        let outputs: Vec<*mut T> = outputs.iter_mut().map(|array| array.as_mut_ptr()).collect();
+        // SAFETY: the slices have all elements of their arrays, and the outputs are borrowed exclusively.
+        unsafe { self.run_at(sizes, &inputs, &outputs) }
+    }
+
+    /// The same for arrays by where they start. What the program does not read of them need not be there.
+    ///
+    /// # Safety
+    ///
+    /// At these sizes, which [`gradix::sizes::bind`] gave:
+    /// - every element of an input that the program reads is there, is not written during the call, and lies where it
+    ///   does in a dense, row-major array of the input's shape that starts at the pointer. If
+    ///   [`backend`](Self::backend) is [`Backend::Interp`] after [`prepare`](Self::prepare) with these sizes, that holds
+    ///   for all elements, read or not;
+    /// - every output has room for all elements of its shape, which nobody else reads or writes during the call, and
+    ///   which are no part of an input or of another output;
+    /// - pointers to arrays with at least one element are aligned.
+    pub unsafe fn run_at<T: Element>(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[*const T],
+        outputs: &[*mut T],
+    ) -> Result<(), Diagnostic> {
+        if T::DTYPE != self.dtype {
+            return Err(failed("the arrays have another type of numbers than the program was prepared for"));
+        }
+        self.prepare(sizes)?;
+        let prepared = self.prepared.as_ref().expect("just prepared");
+        if inputs.len() != prepared.inputs.len() || outputs.len() != prepared.outputs.len() {
+            return Err(failed("the arrays do not fit the sizes"));
+        }
         match &mut self.engine {
-            Engine::Machine(machine) if !prepared.refused => machine.run(sizes, inputs, outputs, self.threads),
+            // SAFETY: as the caller promises. The machine is prepared for these sizes.
+            Engine::Machine(machine) if !prepared.refused => unsafe {
+                machine.run(sizes, inputs, outputs, self.threads);
+            },
             Engine::Machine(_) | Engine::Interp => {
                 let names = self.program.inputs().map(|tensor| self.program[tensor].name.clone());
-                let arrays = inputs.iter().zip(&prepared.inputs).map(|(values, shape)| Array {
-                    shape: shape.clone(),
-                    data: values.iter().map(|value| value.to_f64()).collect(),
-                });
+                // SAFETY: all elements of the inputs are there, as the caller promises for the interpreter.
+                let arrays = inputs.iter().zip(&prepared.inputs).map(|(input, shape)| unsafe { copied(*input, shape) });
                 let outcome = interp(&self.program, sizes, &names.zip(arrays).collect(), self.dtype)?;
-                for (output, (_, array)) in outputs.iter_mut().zip(outcome.results) {
-                    output.iter_mut().zip(array.data).for_each(|(place, value)| *place = T::from_f64(value));
+                for (output, (_, array)) in outputs.iter().zip(outcome.results) {
+                    for (position, value) in array.data.into_iter().enumerate() {
+                        // SAFETY: the output has room for all elements, as the caller promises.
+                        unsafe { output.add(position).write(T::from_f64(value)) };
+                    }
                 }
             }
         }
@@ -231,8 +286,9 @@ impl Executable {
         Ok(names.zip(results).collect())
     }
 
-    /// Works out what depends on sizes alone, and gets the memory.
-    fn prepare(&mut self, sizes: &[Int]) -> Result<(), Diagnostic> {
+    /// Works out what depends on sizes alone, and gets the memory, as a run at these sizes does first.
+    /// [`backend`](Self::backend) then says what that run will be on.
+    pub fn prepare(&mut self, sizes: &[Int]) -> Result<(), Diagnostic> {
         if self.prepared.as_ref().is_some_and(|prepared| prepared.sizes == sizes) {
             return Ok(());
         }
@@ -253,6 +309,18 @@ impl Executable {
         self.prepared = Some(Prepared { sizes: sizes.to_vec(), inputs, outputs, refused });
         Ok(())
     }
+}
+
+/// A dense array of this shape.
+///
+/// # Safety
+///
+/// All of its elements are there, one after the other from the pointer on.
+unsafe fn copied<T: Element>(pointer: *const T, shape: &[usize]) -> Array {
+    let count: usize = shape.iter().product();
+    // SAFETY: as the caller promises.
+    let data = (0..count).map(|position| unsafe { pointer.add(position).read() }.to_f64());
+    Array { shape: shape.to_vec(), data: data.collect() }
 }
 
 /// The best that there is of what was asked for. Without one, the oracle is left; an error may say why.

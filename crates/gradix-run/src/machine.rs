@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "kernels take raw pointers")]
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
@@ -26,6 +27,14 @@ use crate::{memory, threads};
 
 /// A nest that can be run, with the memory that it works in.
 pub struct Machine {
+    compiled: Arc<Compiled>,
+    plan: Option<Plan>,
+    temporaries: Option<Block>,
+    locals: Vec<Block>,
+}
+
+/// What does not depend on the sizes of a run.
+struct Compiled {
     nest: Verified,
     /// The sizes that runs are given.
     params: Vec<Param>,
@@ -33,9 +42,6 @@ pub struct Machine {
     code: Code,
     roles: Vec<Role>,
     lifetimes: Vec<Option<Lifetime>>,
-    plan: Option<Plan>,
-    temporaries: Option<Block>,
-    locals: Vec<Block>,
 }
 
 /// What runs the kernels.
@@ -65,16 +71,15 @@ enum Role {
 }
 
 /// What follows from the sizes.
+#[derive(Clone)]
 struct Plan {
     sizes: Vec<Int>,
     /// The sizes as the kernels take them.
     numbers: Vec<i64>,
-    /// The elements of each buffer.
-    elements: Vec<usize>,
     /// The places of temporaries; 0 for other buffers.
     offsets: Vec<usize>,
     kernels: Vec<Share>,
-    translated: Option<Translated>,
+    translated: Option<Arc<Translated>>,
     temporary_bytes: usize,
     local_bytes: usize,
 }
@@ -100,30 +105,35 @@ impl Machine {
         dtype: Dtype,
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
-        let mut machine = Self::vm(program, nest, dtype)?;
-        let text = gradix::emit::c(&machine.nest, dtype.real());
-        let (kernels, notes) = native::load(&text, machine.nest.kernels.len(), machine.is_plain(), settings)?;
-        machine.code = Code::Native(kernels);
-        Ok((machine, notes))
+        let mut compiled = Compiled::new(program, nest, dtype)?;
+        let text = gradix::emit::c(&compiled.nest, dtype.real());
+        let (kernels, notes) = native::load(&text, compiled.nest.kernels.len(), compiled.nest.plain, settings)?;
+        compiled.code = Code::Native(kernels);
+        Ok((Machine::from(Arc::new(compiled), None), notes))
     }
 
     /// Leaves the kernels of a nest that was made from `program` to the virtual machine.
     pub fn vm(program: &Program, nest: Verified, dtype: Dtype) -> Result<Machine, Note> {
-        let wrong = |what: String| Note::new(format!("the program can't be compiled: {what}"));
-        let roles = roles(program, &nest).map_err(wrong)?;
-        let (lifetimes, params) = (layout::lifetimes(&nest), program.params.clone());
-        let (code, plan, temporaries, locals) = (Code::Vm, None, None, Vec::new());
-        Ok(Machine { nest, params, dtype, code, roles, lifetimes, plan, temporaries, locals })
+        Ok(Machine::from(Arc::new(Compiled::new(program, nest, dtype)?), None))
+    }
+
+    fn from(compiled: Arc<Compiled>, plan: Option<Plan>) -> Machine {
+        Machine { compiled, plan, temporaries: None, locals: Vec::new() }
+    }
+
+    /// Another one of the same code, which gets memory of its own when it is [prepared](Self::prepare).
+    pub fn fork(&self) -> Machine {
+        Machine::from(self.compiled.clone(), self.plan.clone())
     }
 
     /// Whether the kernels are compiled.
     pub fn is_native(&self) -> bool {
-        matches!(self.code, Code::Native(_))
+        matches!(self.compiled.code, Code::Native(_))
     }
 
     /// Whether the loops are plain, for programs with little to do.
     pub fn is_plain(&self) -> bool {
-        self.nest.plain
+        self.compiled.nest.plain
     }
 
     /// Makes everything ready for runs at these sizes; an error says why there can't be any.
@@ -131,7 +141,7 @@ impl Machine {
         if self.plan.as_ref().is_none_or(|plan| plan.sizes != sizes) {
             // A failure below must not leave a plan for other sizes behind.
             self.plan = None;
-            self.plan = Some(self.plan(sizes)?);
+            self.plan = Some(self.compiled.plan(sizes)?);
         }
         let Some(plan) = &self.plan else { return Ok(()) };
         let threads = threads.min(plan.kernels.iter().map(|kernel| kernel.items).max().unwrap_or(0)).max(1);
@@ -162,39 +172,35 @@ impl Machine {
     ///
     /// # Panics
     ///
-    /// If it has not, or if the arrays are not those of the program at these sizes.
-    pub fn run<T: Element>(&mut self, sizes: &[Int], inputs: &[&[T]], outputs: &mut [&mut [T]], threads: usize) {
+    /// If it has not, or if there is another number of arrays than the program has.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Executable::run_at`](crate::Executable::run_at) on another backend than the interpreter.
+    pub unsafe fn run<T: Element>(&mut self, sizes: &[Int], inputs: &[*const T], outputs: &[*mut T], threads: usize) {
+        let Compiled { code, dtype, roles, .. } = &*self.compiled;
         let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
         let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
-        assert_eq!(self.dtype, T::DTYPE, "the program was compiled for another type of numbers");
-        let mut pointers: Vec<*mut T> = Vec::with_capacity(self.roles.len());
-        for (buffer, role) in self.roles.iter().enumerate() {
-            let fits = |length: usize| assert_eq!(length, plan.elements[buffer], "an array with all elements");
-            pointers.push(match *role {
-                Role::Input(position) => {
-                    fits(inputs[position].len());
-                    inputs[position].as_ptr().cast_mut()
-                }
-                Role::Output(position) => {
-                    fits(outputs[position].len());
-                    outputs[position].as_mut_ptr()
-                }
-                // SAFETY: the block has `temporary_bytes`, and the plan puts every temporary inside them.
-                Role::Temporary => unsafe { temporaries.start().add(plan.offsets[buffer]) }.cast(),
-                Role::Local => std::ptr::null_mut(),
-            });
-        }
+        assert_eq!(*dtype, T::DTYPE, "the program was compiled for another type of numbers");
+        let pointer = |(buffer, role): (usize, &Role)| match *role {
+            Role::Input(position) => inputs[position].cast_mut(),
+            Role::Output(position) => outputs[position],
+            // SAFETY: the block has `temporary_bytes`, and the plan puts every temporary inside them.
+            Role::Temporary => unsafe { temporaries.start().add(plan.offsets[buffer]) }.cast(),
+            Role::Local => std::ptr::null_mut(),
+        };
+        let pointers: Vec<*mut T> = roles.iter().enumerate().map(pointer).collect();
         let locals: Vec<*mut T> = self.locals.iter().map(|block| block.start().cast()).collect();
-        let translated = plan.translated.as_ref().and_then(T::translated);
-        let call = Call { code: &self.code, translated, sizes: &plan.numbers, pointers: &pointers, locals: &locals };
+        let translated = plan.translated.as_deref().and_then(T::translated);
+        let call = Call { code, translated, sizes: &plan.numbers, pointers: &pointers, locals: &locals };
         let threads = threads.min(locals.len());
         for (number, kernel) in plan.kernels.iter_mut().enumerate() {
             let threads = if kernel.quick { 1 } else { threads.min(kernel.items) };
             let start = Instant::now();
             threads::share_items(threads, kernel.items, &|thread, items| {
-                // SAFETY: `call` was made from buffers with the elements of the plan and sizes whose checks hold;
-                // `share_items` gives each item once, inside `0..items`, and different numbers to threads at work, so
-                // that every call has the local memory of `thread` to itself. The outputs are borrowed exclusively.
+                // SAFETY: `call` was made from sizes whose checks hold, and from buffers with the elements that the
+                // nest touches, as the caller promises; `share_items` gives each item once, inside `0..items`, and
+                // different numbers to threads at work, so that every call has the local memory of `thread` to itself.
                 unsafe { call.items(number, thread, items) }
             });
             kernel.quick = start.elapsed() * threads as u32 <= if kernel.quick { 2 * QUICK } else { QUICK };
@@ -204,6 +210,16 @@ impl Machine {
     /// The bytes that are held besides inputs and outputs.
     pub fn held_bytes(&self) -> usize {
         self.temporaries.iter().chain(&self.locals).map(Block::bytes).sum()
+    }
+}
+
+impl Compiled {
+    /// Without compiled kernels: for the virtual machine.
+    fn new(program: &Program, nest: Verified, dtype: Dtype) -> Result<Compiled, Note> {
+        let wrong = |what: String| Note::new(format!("the program can't be compiled: {what}"));
+        let roles = roles(program, &nest).map_err(wrong)?;
+        let (lifetimes, params) = (layout::lifetimes(&nest), program.params.clone());
+        Ok(Compiled { nest, params, dtype, code: Code::Vm, roles, lifetimes })
     }
 
     fn plan(&self, sizes: &[Int]) -> Result<Plan, Note> {
@@ -235,9 +251,9 @@ impl Machine {
             (Code::Vm, Dtype::F64) => Some(Vm::new(&self.nest, &frame_sizes).map(Translated::F64)),
             (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &frame_sizes).map(Translated::F32)),
         };
-        let translated = translated.transpose().map_err(|error| Note::new(error.message))?;
+        let translated = translated.transpose().map_err(|error| Note::new(error.message))?.map(Arc::new);
         let sizes = sizes.to_vec();
-        Ok(Plan { sizes, numbers, elements, offsets, kernels, translated, temporary_bytes, local_bytes })
+        Ok(Plan { sizes, numbers, offsets, kernels, translated, temporary_bytes, local_bytes })
     }
 
     /// The sizes of the nest, from those of the program: the same, unless lowering has changed them.

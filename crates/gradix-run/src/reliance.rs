@@ -10,6 +10,7 @@ use gradix::{Assumed, Int, Program, assume, is_little};
 const SMALL: i64 = 64;
 
 /// What is relied on about each size.
+#[derive(Clone)]
 pub struct Reliance {
     /// The sizes that code was made for.
     sizes: Vec<Int>,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 
 use gradix::program::{ParamKind, Program};
 use gradix::resolve::Places;
@@ -317,5 +318,67 @@ fn terms_whose_indices_are_tied_to_others_are_compiled() {
     for (rows, columns) in [(3, 4), (70, 80)] {
         let sizes = sizes(&gradient.derivative, &[("N", rows), ("M", columns)]);
         compare(&format!("{rows} {columns}"), &gradient.derivative, &sizes);
+    }
+}
+
+#[test]
+fn forks_run_at_the_same_time_and_give_the_same_bits() {
+    let program = program(PRODUCT);
+    let sizes = sizes(&program, &[("N", 70), ("M", 90), ("K", 50)]);
+    let inputs = inputs(&program, &sizes);
+    let bits = |results: &[(String, Array)]| -> Vec<u64> {
+        results.iter().flat_map(|(_, array)| array.data.iter().map(|value| value.to_bits())).collect()
+    };
+    for backend in [Backend::Interp, Backend::Vm, Backend::Native] {
+        let mut first = executable(&program, &sizes, Dtype::F64, backend, 2);
+        let unprepared = first.fork();
+        let expected = bits(&first.evaluate(&sizes, &inputs).unwrap());
+        let forks = [unprepared, first.fork(), first];
+        let together = Barrier::new(forks.len());
+        std::thread::scope(|scope| {
+            for mut fork in forks {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        together.wait();
+                        assert_eq!(bits(&fork.evaluate(&sizes, &inputs).unwrap()), expected, "{backend:?}");
+                    }
+                    assert_eq!((fork.backend(), fork.take_notes()), (backend, vec![]));
+                    drop(fork);
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_fork_outlives_what_it_was_made_from() {
+    let program = program("input x[N]\ny[i] = 2 * x[i]");
+    let sizes = [3.into()];
+    let mut first = executable(&program, &sizes, Dtype::F64, Backend::Native, 1);
+    first.prepare(&sizes).unwrap();
+    let mut fork = first.fork();
+    assert_eq!((fork.backend(), fork.peak_bytes()), (first.backend(), Some(0)));
+    drop(first);
+    let mut y = [0.0; 3];
+    fork.run(&sizes, &[&[1.0, 2.0, 4.0]], &mut [&mut y]).unwrap();
+    assert_eq!(y, [2.0, 4.0, 8.0]);
+}
+
+/// What a program does not read need not be there.
+#[test]
+#[allow(unsafe_code)]
+fn arrays_are_given_by_where_they_start() {
+    let program = program("param N\ninput x[N, 3]\ny[i] = 2 * x[i, 0]");
+    let sizes = [3.into()];
+    let x = [1.0, 0.0, 0.0, 2.0, 0.0, 0.0, 4.0];
+    for backend in [Backend::Vm, Backend::Native] {
+        let mut executable = executable(&program, &sizes, Dtype::F64, backend, 1);
+        let mut y = [0.0; 3];
+        // SAFETY: the first column is all there.
+        unsafe { executable.run_at(&sizes, &[x.as_ptr()], &[y.as_mut_ptr()]) }.unwrap();
+        assert_eq!(y, [2.0, 4.0, 8.0], "{backend:?}");
+        // SAFETY: nothing is read or written.
+        let other = unsafe { executable.run_at::<f64>(&sizes, &[], &[]) }.unwrap_err().message;
+        assert_eq!(other, "the arrays do not fit the sizes");
     }
 }
