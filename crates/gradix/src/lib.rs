@@ -1,5 +1,6 @@
 //! Exact symbolic derivatives of tensors defined in index notation.
 
+pub mod batch;
 pub mod bounds;
 pub mod build;
 pub mod derive;
@@ -28,6 +29,7 @@ pub mod syntax;
 pub mod system;
 pub mod tidy;
 
+pub use batch::batch;
 pub use derive::derive;
 pub use diagnostic::{Diagnostic, Result};
 pub use economise::economise;

@@ -25,6 +25,7 @@ const ORDER: &[&str] = &[
     "simplify",
     "derive",
     "restrict",
+    "batch",
     "economise",
     "explain",
     "graph",
