@@ -26,6 +26,7 @@ const ORDER: &[&str] = &[
     "derive",
     "restrict",
     "batch",
+    "store",
     "economise",
     "explain",
     "graph",

@@ -19,3 +19,5 @@ mod sums;
 #[path = "../support/mod.rs"]
 mod support;
 mod threads;
+#[cfg(target_os = "linux")]
+mod views;

@@ -1,6 +1,6 @@
 //! How far an argument is read, and so how much of it a copy has to hold.
 //!
-//! An argument may be the storage of a view, whose extents are sizes of their own: what
+//! An argument may be the storage of a view (see [`store`](crate::store())), whose extents are sizes of their own: what
 //! lies past the view is not to be touched, and may be far more than what is read.
 
 use crate::guard::{self, Guard};
