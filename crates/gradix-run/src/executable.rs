@@ -190,7 +190,8 @@ impl Executable {
         unsafe { self.run_at(sizes, &inputs, &outputs) }
     }
 
-    /// The same for arrays by where they start. What the program does not read of them need not be there.
+    /// The same for arrays by where they start. What the program does not read of them need not be there: a program that
+    /// [`gradix::store`](gradix::store()) made runs on views where they lie.
     ///
     /// # Safety
     ///

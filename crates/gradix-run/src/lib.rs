@@ -16,6 +16,7 @@ pub mod native;
 pub mod note;
 pub mod random;
 mod reliance;
+pub mod strided;
 pub mod threads;
 pub mod vm;
 

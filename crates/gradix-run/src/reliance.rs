@@ -1,7 +1,9 @@
 //! What code relies on about the sizes.
 //!
 //! Small sizes, such as those of a window or the number of channels, become part of the code, as in code written by
-//! hand. One that changes from run to run is not one of them: from then on it is a variable.
+//! hand. One that changes from run to run is not one of them: from then on it is a variable. Sizes that only say where
+//! the elements of arguments lie are never relied on: they are no measure of the work, and arrays that are views of larger
+//! ones have them.
 
 use gradix::program::ParamKind;
 use gradix::{Assumed, Int, Program, assume, is_little};
@@ -17,12 +19,15 @@ pub struct Reliance {
     assumed: Vec<Assumed>,
     /// Which sizes have changed.
     changing: Vec<bool>,
+    /// Which sizes definitions mention.
+    mentioned: Vec<bool>,
 }
 
 impl Reliance {
     /// For the first sizes that are seen.
     pub fn on(program: &Program, sizes: &[Int]) -> Self {
-        let mut reliance = Reliance { sizes: Vec::new(), assumed: Vec::new(), changing: vec![false; sizes.len()] };
+        let (changing, mentioned) = (vec![false; sizes.len()], program.used_params([]));
+        let mut reliance = Reliance { sizes: Vec::new(), assumed: Vec::new(), changing, mentioned };
         reliance.renew(program, sizes);
         reliance
     }
@@ -35,12 +40,13 @@ impl Reliance {
         // Code for little work is made quickly, and for all sizes.
         let is_little = is_little(program, sizes);
         let small = Int::from(SMALL);
-        let assume = |(size, changes): (&Int, &bool)| match *size >= Int::ONE {
+        let assume = |((size, changes), mentioned): ((&Int, &bool), &bool)| match *size >= Int::ONE {
+            _ if !mentioned => Assumed::Nothing,
             true if !is_little && !changes && *size <= small => Assumed::Exactly(size.clone()),
             true => Assumed::Positive,
             false => Assumed::Nothing,
         };
-        self.assumed = sizes.iter().zip(&self.changing).map(assume).collect();
+        self.assumed = sizes.iter().zip(&self.changing).zip(&self.mentioned).map(assume).collect();
         self.sizes = sizes.to_vec();
     }
 
@@ -51,9 +57,11 @@ impl Reliance {
             Assumed::Positive => *size >= Int::ONE,
             Assumed::Exactly(value) => size == value,
         };
-        let mut pairs = program.params.iter().zip(self.assumed.iter().zip(sizes));
-        // Sizes that follow from others are not relied on.
-        pairs.all(|(param, (assumed, size))| param.kind != ParamKind::Free || holds(assumed, size))
+        let mut pairs = program.params.iter().zip(&self.mentioned).zip(self.assumed.iter().zip(sizes));
+        // Sizes that follow from others are not relied on either.
+        pairs.all(|((param, mentioned), (assumed, size))| {
+            param.kind != ParamKind::Free || !mentioned || holds(assumed, size)
+        })
     }
 
     /// The sizes that code was made for.
@@ -110,6 +118,16 @@ mod tests {
         program.params[1].kind = ParamKind::Smallest(vec![shorter]);
         let reliance = Reliance::on(&program, &sizes([5000, 10]));
         assert!(reliance.holds(&program, &sizes([5001, 11])));
+    }
+
+    #[test]
+    fn sizes_that_only_say_where_elements_lie_are_not_relied_on() {
+        let text = "param N, E >= N, F; input x[E, F]; y[i in 0..N] = sum[k in 0..500] x[i, 0] * k";
+        let program = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap().program;
+        let sizes = |values: [i64; 3]| values.map(Int::from).to_vec();
+        let reliance = Reliance::on(&program, &sizes([5000, 6000, 3]));
+        assert_eq!(reliance.assumed, [Assumed::Positive, Assumed::Nothing, Assumed::Nothing]);
+        assert!(reliance.holds(&program, &sizes([5000, 7000, 4])) && !reliance.holds(&program, &sizes([0, 7000, 4])));
     }
 
     #[test]

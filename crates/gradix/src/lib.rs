@@ -1,5 +1,6 @@
 //! Exact symbolic derivatives of tensors defined in index notation.
 
+pub mod batch;
 pub mod bounds;
 pub mod build;
 pub mod derive;
@@ -24,10 +25,12 @@ pub mod schedule;
 pub mod settle;
 pub mod simplify;
 pub mod sizes;
+pub mod store;
 pub mod syntax;
 pub mod system;
 pub mod tidy;
 
+pub use batch::batch;
 pub use derive::derive;
 pub use diagnostic::{Diagnostic, Result};
 pub use economise::economise;
@@ -37,3 +40,4 @@ pub use program::Program;
 pub use resolve::{Resolved, resolve};
 pub use restrict::restrict;
 pub use simplify::simplify;
+pub use store::{Layout, store};

@@ -185,35 +185,9 @@ fn place(program: &Program, tensor: TensorId, number: &HashMap<TensorId, usize>,
 
 /// Drops sizes that nothing mentions, and facts about them.
 fn prune_params(program: &mut Program) {
-    let mut used = vec![false; program.params.len()];
-    let mut see = |affine: &Affine| {
-        affine.visit_atoms(&mut |atom| {
-            if let Atom::Param(ParamId(p)) = atom {
-                used[*p as usize] = true;
-            }
-        })
-    };
     let read = program.used_tensors();
     let inputs = program.inputs().filter(|id| read.contains(id));
-    let kept = inputs.chain(program.definitions.iter().map(|d| d.tensor));
-    kept.flat_map(|id| &program[id].extents).for_each(&mut see);
-    for definition in &program.definitions {
-        definition.indices.iter().flat_map(|i| i.range.low.iter().chain(&i.range.high)).for_each(&mut see);
-        definition.conditions.iter().chain(&definition.assumptions).for_each(|c| see(&c.affine));
-        program.exprs.visit_affines(definition.body, &mut see);
-    }
-    // A size that follows from others comes after them.
-    for (place, param) in program.params.iter().enumerate().rev() {
-        if let (true, ParamKind::Smallest(parts) | ParamKind::Largest(parts)) = (used[place], &param.kind) {
-            for part in parts {
-                part.visit_atoms(&mut |atom| {
-                    if let Atom::Param(ParamId(p)) = atom {
-                        used[*p as usize] = true;
-                    }
-                });
-            }
-        }
-    }
+    let used = program.used_params(inputs.chain(program.definitions.iter().map(|d| d.tensor)));
     // What remains is what the facts say about the sizes that remain.
     let is_unused = |atom: &Atom| matches!(atom, Atom::Param(ParamId(p)) if !used[*p as usize]);
     let mut touched = false;

@@ -25,6 +25,8 @@ const ORDER: &[&str] = &[
     "simplify",
     "derive",
     "restrict",
+    "batch",
+    "store",
     "economise",
     "explain",
     "graph",

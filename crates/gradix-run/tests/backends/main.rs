@@ -3,6 +3,7 @@
 //!
 //! Without a C compiler only the virtual machine is looked at, and a line on stderr says so.
 
+mod batches;
 #[path = "../../../gradix/tests/support/mod.rs"]
 mod case_files;
 mod common;
@@ -18,3 +19,5 @@ mod sums;
 #[path = "../support/mod.rs"]
 mod support;
 mod threads;
+#[cfg(target_os = "linux")]
+mod views;

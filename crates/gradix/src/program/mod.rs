@@ -79,8 +79,13 @@ pub struct Tensor {
 impl Tensor {
     /// The number of elements at assumed values of the params.
     pub fn elements(&self, params: &[f64]) -> f64 {
-        self.extents.iter().map(|extent| extent.estimate(&[], params).max(0.0)).product()
+        elements(&self.extents, params)
     }
+}
+
+/// The number of elements of a box at assumed values of the params.
+pub fn elements(extents: &[Affine], params: &[f64]) -> f64 {
+    extents.iter().map(|extent| extent.estimate(&[], params).max(0.0)).product()
 }
 
 /// The values an index takes: from the largest of `low` to the smallest of `high`, both included.
@@ -191,6 +196,37 @@ impl Program {
             _ => None,
         });
         accesses.collect()
+    }
+
+    /// Which sizes the definitions and the extents of these tensors mention, also by way of sizes that follow from others.
+    pub fn used_params(&self, tensors: impl IntoIterator<Item = TensorId>) -> Vec<bool> {
+        let mut used = vec![false; self.params.len()];
+        let mut see = |affine: &Affine| {
+            affine.visit_atoms(&mut |atom| {
+                if let Atom::Param(ParamId(p)) = atom {
+                    used[*p as usize] = true;
+                }
+            })
+        };
+        tensors.into_iter().flat_map(|id| &self[id].extents).for_each(&mut see);
+        for definition in &self.definitions {
+            definition.indices.iter().flat_map(|i| i.range.low.iter().chain(&i.range.high)).for_each(&mut see);
+            definition.conditions.iter().chain(&definition.assumptions).for_each(|c| see(&c.affine));
+            self.exprs.visit_affines(definition.body, &mut see);
+        }
+        // A size that follows from others comes after them.
+        for (place, param) in self.params.iter().enumerate().rev() {
+            if let (true, ParamKind::Smallest(parts) | ParamKind::Largest(parts)) = (used[place], &param.kind) {
+                for part in parts {
+                    part.visit_atoms(&mut |atom| {
+                        if let Atom::Param(ParamId(p)) = atom {
+                            used[*p as usize] = true;
+                        }
+                    });
+                }
+            }
+        }
+        used
     }
 
     /// A tensor that is not printed under a name of its own.

@@ -2,6 +2,7 @@
 
 use super::block::block;
 use super::order::{order, with_last};
+use super::reach::{Held, Reach};
 use super::turn::turn;
 use super::{PAYS, extents, skew, step_cost};
 use crate::nested;
@@ -9,7 +10,7 @@ use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
     Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Tensor, TensorId,
-    TensorKind, UnaryOp,
+    TensorKind, UnaryOp, elements,
 };
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -198,23 +199,25 @@ fn transpose(program: &mut Program, estimate: &[f64]) {
     let mut taken: HashSet<String> = names::taken(program);
     let mut copies: HashMap<(TensorId, usize), TensorId> = HashMap::new();
     let mut made = Vec::new();
+    let reach = Reach::of(program);
     for position in 0..program.definitions.len() {
         let definition = program.definitions[position].clone();
         let Some(lanes) = narrow(program, &definition, estimate).or_else(|| lanes(program, &definition, estimate))
         else {
             continue;
         };
-        let wanted = across(program, &definition, lanes, estimate);
+        let wanted = across(program, &definition, lanes, &reach, estimate);
         if wanted.is_empty() {
             continue;
         }
-        for key in &wanted {
+        for (key, held) in &wanted {
             if !copies.contains_key(key) {
-                let copy = transposed(program, *key, &mut taken);
+                let copy = transposed(program, *key, held, &mut taken);
                 copies.insert(*key, copy.tensor);
                 made.push(copy);
             }
         }
+        let wanted: Vec<(TensorId, usize)> = wanted.into_iter().map(|(key, _)| key).collect();
         let mut rules = Transpose { copies: &copies, wanted: &wanted, lanes };
         program.definitions[position].body =
             Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
@@ -273,10 +276,11 @@ fn narrow(program: &Program, definition: &Definition, estimate: &[f64]) -> Optio
     fits.then_some(index)
 }
 
-/// The arguments, and which dimension, that a reduction would read across rows, if everything else is read along them.
-fn across(program: &Program, definition: &Definition, lanes: usize, estimate: &[f64]) -> Vec<(TensorId, usize)> {
+/// The arguments, and which dimension, that a reduction would read across rows, if everything else is read along them;
+/// each with the extents of what a copy holds.
+fn across(program: &Program, definition: &Definition, lanes: usize, reach: &Reach, estimate: &[f64]) -> Vec<Held> {
     let work: f64 = extents(definition, estimate).iter().product();
-    let mut found = Vec::new();
+    let mut found: Vec<Held> = Vec::new();
     for id in program.exprs.postorder(definition.body) {
         let Expr::Access(tensor, subscripts) = &program.exprs[id] else { continue };
         let moving: Vec<usize> = (0..subscripts.len()).filter(|&d| subscripts[d].uses_index(lanes)).collect();
@@ -286,11 +290,11 @@ fn across(program: &Program, definition: &Definition, lanes: usize, estimate: &[
             _ => return Vec::new(),
         };
         let one = subscripts[dimension].coefficient(&Atom::Index(lanes as u32)) == Int::ONE;
-        let elements = program[*tensor].elements(estimate);
-        let pays = elements * PAYS <= work && program[*tensor].kind == TensorKind::Input;
         let key = (*tensor, dimension);
-        if dimension != last && one && pays && !found.contains(&key) {
-            found.push(key);
+        let known = found.iter().any(|(other, _)| *other == key);
+        if dimension != last && one && !known && program[*tensor].kind == TensorKind::Input {
+            let held = reach.held(program, *tensor);
+            found.extend(held.filter(|held| elements(held, estimate) * PAYS <= work).map(|held| (key, held)));
         }
     }
     found
@@ -299,10 +303,11 @@ fn across(program: &Program, definition: &Definition, lanes: usize, estimate: &[
 fn transposed(
     program: &mut Program,
     (tensor, dimension): (TensorId, usize),
+    held: &[Affine],
     taken: &mut HashSet<String>,
 ) -> Definition {
     let source = program[tensor].clone();
-    let extents = with_last(&source.extents, dimension);
+    let extents = with_last(held, dimension);
     let indices: Vec<Index> = extents
         .iter()
         .enumerate()

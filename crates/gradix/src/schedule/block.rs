@@ -12,11 +12,13 @@
 
 use super::arrange::lanes;
 use super::order::with_last;
+use super::reach::{Held, Reach};
 use super::{NARROW, PAYS, extents, is_along};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
     Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
+    elements,
 };
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -32,17 +34,19 @@ pub fn block(program: &mut Program, estimate: &[f64], width: i64) {
     let mut taken: HashSet<String> = names::taken(program);
     let mut copies: HashMap<(TensorId, usize), TensorId> = HashMap::new();
     let mut made = Vec::new();
+    let reach = Reach::of(program);
     for position in 0..program.definitions.len() {
         let definition = program.definitions[position].clone();
         let Some(lanes) = lanes(program, &definition, estimate) else { continue };
-        let wanted = wanted(program, &definition, lanes, &size, estimate).unwrap_or_default();
-        for &(tensor, dimension) in &wanted {
-            copies.entry((tensor, dimension)).or_insert_with(|| {
-                let copy = copy(program, tensor, dimension, &size, &mut taken);
+        let wanted = wanted(program, &definition, lanes, &size, &reach, estimate).unwrap_or_default();
+        for (key, held) in &wanted {
+            copies.entry(*key).or_insert_with(|| {
+                let copy = copy(program, *key, held, &size, &mut taken);
                 made.push(copy);
                 made[made.len() - 1].tensor
             });
         }
+        let wanted: Vec<(TensorId, usize)> = wanted.into_iter().map(|(key, _)| key).collect();
         if !wanted.is_empty() {
             let mut rules = Blocked { copies: &copies, wanted: &wanted, lanes, size: &size };
             let body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
@@ -53,22 +57,23 @@ pub fn block(program: &mut Program, estimate: &[f64], width: i64) {
     program.definitions = made;
 }
 
-/// The arguments, each with the dimension of the lanes, that a contraction reads across wide rows; `None` if it is not
-/// one that could read them in blocks.
+/// The arguments, each with the dimension of the lanes, that a contraction reads across wide rows, and the extents of
+/// what a copy holds; `None` if it is not one that could read them in blocks.
 fn wanted(
     program: &Program,
     definition: &Definition,
     lanes: usize,
     size: &Int,
+    reach: &Reach,
     estimate: &[f64],
-) -> Option<Vec<(TensorId, usize)>> {
+) -> Option<Vec<Held>> {
     let sizes = extents(definition, estimate);
     let (rank, innermost) = (definition.rank, definition.indices.len() - 1);
     if sizes[lanes] < FEW_BLOCKS * size.to_f64().value() || sizes[lanes] <= NARROW || !is_plain(definition, lanes) {
         return None;
     }
     let work: f64 = sizes.iter().product();
-    let mut found = Vec::new();
+    let mut found: Vec<Held> = Vec::new();
     for id in program.exprs.postorder(definition.body) {
         let (tensor, subscripts) = match &program.exprs[id] {
             Expr::Access(tensor, subscripts) => (*tensor, subscripts),
@@ -80,13 +85,16 @@ fn wanted(
         match moving.as_slice() {
             [] => {}
             [dimension] if reduces && subscripts[*dimension].as_index() == Some(lanes) => {
-                let pays = program[tensor].elements(estimate) * PAYS <= work;
-                if program[tensor].kind != TensorKind::Input || !pays {
+                let key = (tensor, *dimension);
+                if found.iter().any(|(other, _)| *other == key) {
+                    continue;
+                }
+                let input = Some(tensor).filter(|tensor| program[*tensor].kind == TensorKind::Input);
+                let held = reach.held(program, input?)?;
+                if elements(&held, estimate) * PAYS > work {
                     return None;
                 }
-                if !found.contains(&(tensor, *dimension)) {
-                    found.push((tensor, *dimension));
-                }
+                found.push((key, held));
             }
             [_] if !reduces && is_along(subscripts, lanes) => {}
             _ => return None,
@@ -108,17 +116,17 @@ fn is_plain(definition: &Definition, index: usize) -> bool {
 /// `copy[b, …, l] = tensor[…, size*b + l, …]`, and zeros behind the last of them.
 fn copy(
     program: &mut Program,
-    tensor: TensorId,
-    dimension: usize,
+    (tensor, dimension): (TensorId, usize),
+    held: &[Affine],
     size: &Int,
     taken: &mut HashSet<String>,
 ) -> Definition {
     let source = program[tensor].clone();
     let rank = source.rank + 1;
-    let last = source.extents[dimension].shift(-1);
+    let last = held[dimension].shift(-1);
     let blocks = last.floor_div(size).shift(1);
     let mut extents = vec![blocks];
-    extents.extend(with_last(&source.extents, dimension));
+    extents.extend(with_last(held, dimension));
     extents[rank - 1] = Affine::constant(size.clone());
     let ranges = extents.iter().cloned().map(Range::extent).enumerate();
     let indices = ranges.map(|(p, range)| Index { name: format!("i{p}"), range }).collect();

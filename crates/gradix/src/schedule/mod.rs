@@ -9,6 +9,7 @@ mod arrange;
 mod block;
 mod group;
 mod order;
+mod reach;
 pub mod skew;
 mod turn;
 
