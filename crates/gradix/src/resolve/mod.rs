@@ -21,6 +21,8 @@ use std::collections::HashMap;
 
 /// The most indices that can be in scope at one place.
 pub const MAX_INDICES: usize = 24;
+/// The most diagnostics about one text; nobody reads more.
+pub const MAX_DIAGNOSTICS: usize = 100;
 /// The largest coefficient or constant in an index expression.
 pub const MAX_COEFFICIENT: i64 = 1 << 40;
 
@@ -111,7 +113,7 @@ struct Resolver {
 
 impl Resolver {
     fn report(&mut self, diagnostic: Diagnostic) {
-        if !self.diagnostics.contains(&diagnostic) {
+        if self.diagnostics.len() < MAX_DIAGNOSTICS && !self.diagnostics.contains(&diagnostic) {
             self.diagnostics.push(diagnostic);
         }
     }
