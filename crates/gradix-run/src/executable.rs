@@ -138,8 +138,8 @@ impl Executable {
         };
     }
 
-    /// Whether the engine is right for these sizes, and was not made for much less work.
-    fn suits(&self, sizes: &[Int]) -> bool {
+    /// Whether it runs at these sizes as it is: it was made for such sizes, and not for much less work.
+    pub fn suits(&self, sizes: &[Int]) -> bool {
         let Engine::Machine(machine) = &self.engine else { return true };
         self.reliance.holds(&self.program, sizes) && (!machine.is_plain() || gradix::is_little(&self.program, sizes))
     }
@@ -152,6 +152,15 @@ impl Executable {
             Engine::Machine(_) if self.prepared.as_ref().is_some_and(|prepared| prepared.refused) => Backend::Interp,
             Engine::Machine(machine) if machine.is_native() => Backend::Native,
             Engine::Machine(_) => Backend::Vm,
+        }
+    }
+
+    /// Lets this many threads compute from now on; one for each core without a number.
+    pub fn set_threads(&mut self, threads: Option<usize>) {
+        let threads = threads.unwrap_or_else(threads::default_threads).max(1);
+        if threads != self.threads {
+            self.threads = threads;
+            self.prepared = None;
         }
     }
 
@@ -358,7 +367,8 @@ fn instead(note: Note, backend: &str) -> Note {
     Note { message: format!("{}; {backend} computes", note.message), ..note }
 }
 
-fn shapes(
+/// The shapes of some tensors.
+pub(crate) fn shapes(
     program: &Program,
     sizes: &[Int],
     tensors: &mut dyn Iterator<Item = TensorId>,

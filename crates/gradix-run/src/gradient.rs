@@ -54,6 +54,14 @@ impl Gradient {
     }
 }
 
+/// The tangent inputs of a program's forward-mode derivative, by some arguments (all if `None`): the arguments, each with the
+/// name of its tangent.
+pub fn tangents(program: &Program, wrt: Option<Vec<String>>) -> Vec<(TensorId, String)> {
+    let mut taken = names::taken(program);
+    let wrt = chosen(program, wrt, program.inputs().collect());
+    wrt.into_iter().map(|x| (x, names::fresh(&format!("{}_dot", program[x].name), &mut taken))).collect()
+}
+
 /// The shape of a tensor; `None` if an extent is past all memory.
 pub fn shape(program: &Program, sizes: &[Int], tensor: TensorId) -> Option<Vec<usize>> {
     let size = |atom: &Atom| match atom {
