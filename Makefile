@@ -1,10 +1,17 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test lint bench growth bench-compiler fuzz
+.PHONY: test test-rust test-python lint bench growth bench-compiler bench-python fuzz
 
-# All tests: unit tests, case files, random programs, examples, documentation.
-test:
+# All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
+test: test-rust test-python
+
+test-rust:
 	cargo test --workspace
+
+# Makes a virtual environment with the package and what its tests need.
+test-python:
+	crates/gradix-py/setup.sh
+	cd crates/gradix-py && .venv/bin/python -m pytest
 
 # What the continuous integration asks for besides.
 lint:
@@ -27,6 +34,12 @@ growth:
 # How fast the compiler itself is.
 bench-compiler:
 	cargo bench -p gradix
+
+# What a call from Python costs besides the computation; writes docs/benchmarks-python.md.
+bench-python:
+	cargo build --release
+	crates/gradix-py/setup.sh --release
+	crates/gradix-py/.venv/bin/python bench/python_calls.py
 
 # Five minutes for each fuzz target. Needs `cargo install cargo-fuzz`; the variable lets a stable compiler do it.
 fuzz:

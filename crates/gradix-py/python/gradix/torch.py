@@ -1,0 +1,214 @@
+"""Programs as functions of PyTorch's tensors.
+
+>>> import gradix as gx
+>>> import torch
+>>> smooth = gx.torch.function(gx.compile("input x[N], w[K]; y[i] = sum[k] x[i + k] * w[k]"))
+>>> x = torch.arange(5.0, requires_grad=True)
+>>> w = torch.tensor([0.5, 0.5], requires_grad=True)
+>>> smooth(x, w).sum().backward()
+>>> x.grad, w.grad
+(tensor([0.5000, 1.0000, 1.0000, 1.0000, 0.5000]), tensor([ 6., 10.]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from ._arrays import Arrays
+from ._errors import ArgumentError, DtypeError
+from ._program import Backend, Program
+from ._transform import Call, bind, derived
+
+__all__ = ["function"]
+
+
+def function(program: Program, *, backend: Backend | None = None, threads: int | None = None) -> Callable[..., Any]:
+    """A program as a function of tensors.
+
+    It takes part in autograd, to any order; works under `torch.func.grad` and `torch.func.vmap`, where a batch is one call
+    of a program with one more index; and in modules and `torch.compile`, as one opaque operator. Tensors are on the CPU, of
+    type float64 or float32 (or converted to it), and are read where they lie, whatever their strides. Arguments are given
+    by place or by name, scalars also as numbers; a size that follows from no shape is given by name.
+
+    Args:
+        program: The program.
+        backend: What computes, if not what the program was compiled for; see `gradix.compile`.
+        threads: How many threads compute, if not as many as the program was compiled for.
+
+    Returns:
+        A function that returns a tensor, or several as `gradix.Arrays`.
+    """
+    names, results, free = tuple(program.inputs), tuple(program.outputs), program.sizes
+    text, chosen, count = program.text, backend or program._backend, threads or program._threads or 0
+
+    def call(*args: Any, **named: Any) -> Any:
+        values, sizes = bind(names, free, args, named)
+        given = _tensors(names, values) or [torch.empty(0, dtype=torch.float64)]
+        tensors = _apply(Call(text, tuple(sizes.items()), chosen, count), given)
+        return tensors[0] if len(results) == 1 else Arrays(results, tensors)
+
+    return call
+
+
+def _tensors(names: Sequence[str], values: Sequence[Any]) -> list[Tensor]:
+    """Tensors of one type."""
+    types = [value.dtype for value in values if isinstance(value, Tensor)]
+    dtype = torch.float64
+    if types:
+        dtype = types[0]
+        for other in types[1:]:
+            dtype = torch.promote_types(dtype, other)
+        if not dtype.is_floating_point and not dtype.is_complex:
+            dtype = torch.get_default_dtype()
+    if dtype not in (torch.float32, torch.float64):
+        name = next(name for name, value in zip(names, values, strict=True) if isinstance(value, Tensor))
+        raise DtypeError(f"{name!r} and the others have elements of type {dtype}, but float64 or float32 is expected")
+    return [_tensor(name, value, dtype) for name, value in zip(names, values, strict=True)]
+
+
+def _tensor(name: str, value: Any, dtype: torch.dtype) -> Tensor:
+    if not isinstance(value, Tensor):
+        return torch.as_tensor(value, dtype=dtype)
+    if value.device.type not in ("cpu", "meta"):
+        raise ArgumentError(f"{name!r} is on the device {value.device}, but a tensor on the CPU is expected")
+    return value.to(dtype)
+
+
+# One operator for all programs: the text is an argument, and so derivatives of any order and batches are calls of the same
+# operator. A program without arguments gets one tensor nevertheless, of the type that its results are to have.
+
+
+@torch.library.custom_op("gradix::call", mutates_args=(), device_types="cpu")
+def _operator(tensors: Sequence[Tensor], text: str, sizes: str, backend: str, threads: int) -> list[Tensor]:
+    return _compute(_described(text, sizes, backend, threads), tensors)
+
+
+def _compute(call: Call, tensors: Sequence[Tensor]) -> list[Tensor]:
+    arguments = [tensor.detach().resolve_neg() for tensor in tensors[: len(call.program.inputs)]]
+    shapes = call.shapes([tensor.shape for tensor in arguments])
+    results = [torch.empty(shape, dtype=tensors[0].dtype) for shape in shapes]
+    dtype = "float32" if tensors[0].dtype == torch.float32 else "float64"
+    call.run([tensor.numpy() for tensor in arguments], [result.numpy() for result in results], dtype)
+    return results
+
+
+@_operator.register_fake
+def _fake(tensors: Sequence[Tensor], text: str, sizes: str, backend: str, threads: int) -> list[Tensor]:
+    call = _described(text, sizes, backend, threads)
+    shapes = call.shapes(_shapes(tensors[: len(call.program.inputs)]))
+    return [tensors[0].new_empty(shape) for shape in shapes]
+
+
+# Operators have no rules for `torch.func`; functions of autograd have, but are not opaque to `torch.compile`. So the operator
+# has a rule for the compiler, and everybody else gets a function.
+
+
+def _apply(call: Call, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    description = _description(call)
+    if torch.compiler.is_compiling():
+        return _operator(tensors, *description)
+    return _Function.apply(*description, *tensors)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has memory of its own, on the CPU."""
+    return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
+
+
+class _Function(torch.autograd.Function):
+    @staticmethod
+    def forward(text: str, sizes: str, backend: str, threads: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        # The operator knows what to do with tensors that are no numbers; for others it is a long way.
+        if all(_is_plain(tensor) for tensor in tensors):
+            return tuple(_compute(_described(text, sizes, backend, threads), tensors))
+        return tuple(_operator(tensors, text, sizes, backend, threads))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.description = inputs[:4]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs[4:])
+        ctx.save_for_forward(*inputs[4:])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
+        call = _described(*ctx.description)
+        return None, None, None, None, *_pull_back(call, ctx.saved_tensors, gradients, ctx.needs_input_grad[4:])
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, ...]:
+        return tuple(_push_forward(_described(*ctx.description), ctx.saved_tensors, tangents[4:]))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+        return _batch(_described(*given[:4]), info.batch_size, in_dims[4:], given[4:])
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    tensors, *ctx.description = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _backward(ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    found = _pull_back(_described(*ctx.description), ctx.saved_tensors, gradients, ctx.needs_input_grad[0])
+    return found, None, None, None, None
+
+
+_operator.register_autograd(_backward, setup_context=_remember)
+
+
+def _pull_back(
+    call: Call, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], wanted: Sequence[bool]
+) -> list[Tensor | None]:
+    """The derivatives of a loss by those tensors that want one, from its derivatives by the results."""
+    program, arguments = call.program, tensors[: len(call.program.inputs)]
+    wrt = tuple(name for name, is_wanted in zip(program.inputs, wanted, strict=False) if is_wanted)
+    upstream = {name: given for name, given in zip(program.outputs, gradients, strict=True) if given is not None}
+    if not wrt or not upstream:
+        return [None] * len(tensors)
+    derivative, sources = derived(program, "reverse", wrt, tuple(upstream))
+    available = [*arguments, *upstream.values()]
+    given = [available[source] for source in sources] or [tensors[0].detach()]
+    computed = iter(_apply(call.like(derivative, _shapes(arguments)), given))
+    return [next(computed) if is_wanted else None for is_wanted in wanted]
+
+
+def _push_forward(call: Call, tensors: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> Sequence[Tensor]:
+    """How the results change, from how the tensors do."""
+    program, arguments = call.program, tensors[: len(call.program.inputs)]
+    directions = {name: given for name, given in zip(program.inputs, tangents, strict=False) if given is not None}
+    tangent, sources = derived(program, "forward", tuple(directions), tuple(program.outputs))
+    available = [*arguments, *directions.values()]
+    given = [available[source] for source in sources] or [tensors[0].detach()]
+    return _apply(call.like(tangent, _shapes(arguments)), given)
+
+
+def _batch(call: Call, size: int, dims: Sequence[int | None], tensors: Sequence[Tensor]) -> tuple[Any, Any]:
+    """The results for a whole batch, and where its dimension is."""
+    program = call.program
+    first = [tensor if dim is None else tensor.movedim(dim, 0) for tensor, dim in zip(tensors, dims, strict=True)]
+    names = [name for name, dim in zip(program.inputs, dims, strict=False) if dim is not None]
+    shapes = [shape if dim is None else shape[1:] for shape, dim in zip(_shapes(first), dims, strict=True)]
+    batched = program.batched(names)
+    sizes = {name: size for name in batched.sizes if name not in program.sizes}
+    results = _apply(call.like(batched, shapes[: len(program.inputs)], **sizes), first)
+    ranks = zip(batched.outputs.values(), program.outputs.values(), strict=True)
+    return tuple(results), tuple(0 if len(after) > len(before) else None for after, before in ranks)
+
+
+def _description(call: Call) -> tuple[str, str, str, int]:
+    """A call as the operator takes it."""
+    return call.text, ",".join(f"{name}={size}" for name, size in call.sizes), call.backend, call.threads
+
+
+def _described(text: str, sizes: str, backend: str, threads: int) -> Call:
+    pairs = (pair.split("=") for pair in sizes.split(",") if pair)
+    return Call(text, tuple((name, int(size)) for name, size in pairs), cast(Backend, backend), threads)
+
+
+def _shapes(tensors: Sequence[Tensor]) -> list[list[int]]:
+    return [[int(extent) for extent in tensor.shape] for tensor in tensors]

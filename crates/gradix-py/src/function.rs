@@ -1,0 +1,269 @@
+//! A program, and what can be asked of it.
+
+use std::sync::Arc;
+
+use gradix::derive::{Mode, Options};
+use gradix::explain::explain;
+use gradix::program::{Program, TensorId};
+use gradix::resolve::Places;
+use gradix::sizes::{self, Known};
+use gradix::syntax::{self, Ast};
+use gradix::{Diagnostic, Int, Resolved, derive, print};
+use gradix_run::check::{Settings, check};
+use gradix_run::{Gradient, gradient};
+use gradix_view::Source;
+use pyo3::prelude::*;
+
+use crate::errors::{Kind, error, guarded, refuse};
+use crate::plan::{Plan, Role};
+
+/// A derivative beside its numeric value, as `Function::check` gives it.
+type Comparison = (String, String, Vec<usize>, f64, usize, bool);
+type Names = Option<Vec<String>>;
+type Signature = Vec<(String, Vec<String>)>;
+
+/// A program in index notation.
+#[pyclass(frozen, module = "gradix._gradix")]
+pub struct Function {
+    source: Source,
+    ast: Ast,
+    run: Arc<gradix_run::Function>,
+}
+
+#[pymethods]
+impl Function {
+    /// The function that a text defines, at some fixed sizes; `name` is for messages.
+    #[new]
+    #[pyo3(signature = (text, name, sizes, /))]
+    fn new(py: Python<'_>, text: String, name: String, sizes: Vec<(String, i64)>) -> PyResult<Self> {
+        guarded(py, || {
+            let source = Source { name, text };
+            let fixed: Vec<(String, Int)> = sizes.into_iter().map(|(name, size)| (name, Int::from(size))).collect();
+            let resolved = py.detach(|| {
+                let ast = syntax::parse(&source.text)?;
+                let resolved = gradix::resolve(&ast, &fixed)?;
+                Ok((ast, resolved))
+            });
+            let (ast, resolved) =
+                resolved.map_err(|errors: Vec<Diagnostic>| refuse(py, Kind::Source, &errors, &source))?;
+            Ok(Function { source, ast, run: Arc::new(gradix_run::Function::new(resolved)) })
+        })
+    }
+
+    /// The program in canonical form.
+    #[getter]
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || print::print(self.program()).map_err(|error| self.refuse(py, Kind::Run, vec![error])))
+    }
+
+    /// The arguments, with their extents.
+    #[getter]
+    fn inputs(&self) -> Signature {
+        self.signature(self.program().inputs())
+    }
+
+    /// The results, with their extents.
+    #[getter]
+    fn outputs(&self) -> Signature {
+        self.signature(self.program().outputs.clone())
+    }
+
+    /// The sizes that calls may give, or that follow from the shapes of arrays.
+    #[getter]
+    fn sizes(&self) -> Vec<String> {
+        gradix_run::function::free_names(self.program())
+    }
+
+    /// How to compute the results (`value`), derivatives (`grad`, `jvp`, `jacobian`, `hessian`) or both (`value_and_grad`).
+    #[pyo3(signature = (what, wrt, of, /))]
+    fn plan(&self, py: Python<'_>, what: &str, wrt: Names, of: Names) -> PyResult<Plan> {
+        guarded(py, || {
+            let derived = py.detach(|| plan(self.program(), what, wrt, of));
+            let (derived, extra) = derived.map_err(|errors| self.refuse_derivative(py, errors))?;
+            Ok(Plan::new(py, Arc::clone(&self.run), self.source.clone(), derived, extra))
+        })
+    }
+
+    /// The text of a derivative.
+    #[pyo3(signature = (mode, wrt, of, inline, /))]
+    fn derive(&self, py: Python<'_>, mode: &str, wrt: Names, of: Names, inline: bool) -> PyResult<String> {
+        guarded(py, || {
+            let text = py.detach(|| {
+                let derivative = derive(self.program(), &options(mode, wrt, of)?)?;
+                Ok(syntax::print(&print::ast(&derivative, inline).map_err(one)?))
+            });
+            text.map_err(|errors| self.refuse_derivative(py, errors))
+        })
+    }
+
+    /// The program for a batch: the arguments named get one more dimension, the first.
+    #[pyo3(signature = (names, /))]
+    fn batch(&self, py: Python<'_>, names: Vec<String>) -> PyResult<String> {
+        guarded(py, || {
+            let program = self.program();
+            let chosen: Vec<TensorId> = names.iter().filter_map(|name| program.tensor(name)).collect();
+            print::print(&gradix::batch(program, &chosen)).map_err(|error| self.refuse(py, Kind::Run, vec![error]))
+        })
+    }
+
+    /// The program, and with `derivatives` those too, in the language of LaTeX.
+    #[pyo3(signature = (derivatives, /))]
+    fn latex(&self, py: Python<'_>, derivatives: bool) -> PyResult<String> {
+        guarded(py, || {
+            let text = py.detach(|| match derivatives {
+                true => {
+                    let gradient = Gradient::with_results(self.program(), None, None)?;
+                    Ok(syntax::latex(&print::ast(&gradient.derivative, false).map_err(one)?))
+                }
+                false => Ok(syntax::latex(&self.ast)),
+            });
+            text.map_err(|errors| self.refuse(py, Kind::Run, errors))
+        })
+    }
+
+    /// The computation graph as SVG, with or without that of the derivatives.
+    #[pyo3(signature = (derivatives, /))]
+    fn draw(&self, py: Python<'_>, derivatives: bool) -> PyResult<String> {
+        guarded(py, || {
+            let text = py.detach(|| {
+                let gradient = derivatives.then(|| Gradient::with_results(self.program(), None, None)).transpose()?;
+                gradix_view::graph::svg(self.program(), gradient.as_ref().map(|gradient| &gradient.derivative))
+                    .map_err(one)
+            });
+            text.map_err(|errors| self.refuse(py, Kind::Run, errors))
+        })
+    }
+
+    /// The algebra behind the derivatives as text, and lattices as SVG, which is empty if there is nothing to draw.
+    #[pyo3(signature = (wrt, at, sizes, /))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        wrt: Names,
+        at: Option<Vec<i64>>,
+        sizes: Vec<(String, i64)>,
+    ) -> PyResult<(String, String)> {
+        guarded(py, || {
+            let refuse = |errors| self.refuse(py, Kind::Argument, errors);
+            let reports = explain(self.program(), wrt.as_deref(), None).map_err(refuse)?;
+            let text = gradix_view::explain::text(self.program(), &reports);
+            let sizes = self.choose(sizes).map_err(|errors| self.refuse(py, Kind::Shape, errors))?;
+            let svg = gradix_view::explain::lattices(self.program(), &reports, &sizes, at.as_deref());
+            match svg {
+                Ok(svg) => Ok((text, svg)),
+                // Most accesses have one index, or more than three.
+                Err(_) if at.is_none() => Ok((text, String::new())),
+                Err(message) => Err(error(py, Kind::Argument, message)),
+            }
+        })
+    }
+
+    /// Compares the derivatives with numeric differentiation, on random arrays. For each derivative: its name, its argument,
+    /// its shape, the largest error, how many elements could not be measured, and whether the others agree.
+    #[pyo3(signature = (order, seed, tolerance, sizes, /))]
+    fn check(
+        &self,
+        py: Python<'_>,
+        order: u32,
+        seed: u64,
+        tolerance: Option<f64>,
+        sizes: Vec<(String, i64)>,
+    ) -> PyResult<Vec<Comparison>> {
+        guarded(py, || {
+            let rows = py.detach(|| {
+                let sizes = self.choose(sizes)?;
+                let settings = Settings { seed, tolerance };
+                let first = Gradient::new(self.program(), None, None)?;
+                let mut rows = check(self.program(), &first, &sizes, settings, &|_, _| ())?.comparisons;
+                if order > 1 {
+                    let sizes = first.sizes(self.program(), &sizes)?;
+                    let second = Gradient::new(&first.derivative, None, None)?;
+                    rows.extend(check(&first.derivative, &second, &sizes, settings, &|_, _| ())?.comparisons);
+                }
+                Ok(rows)
+            });
+            let rows = rows.map_err(|errors| self.refuse(py, Kind::Run, errors))?.into_iter();
+            Ok(rows.map(|row| (row.derivative, row.argument, row.shape, row.error, row.skipped, row.passed)).collect())
+        })
+    }
+}
+
+impl Function {
+    fn program(&self) -> &Program {
+        self.run.program()
+    }
+
+    /// Sizes for a trial, those that are not given small.
+    fn choose(&self, given: Vec<(String, i64)>) -> gradix::Result<Vec<Int>> {
+        let given = given.into_iter().map(|(name, size)| (name, Int::from(size))).collect();
+        sizes::choose(self.program(), &Known { given, shapes: Vec::new() }, self.run.places())
+    }
+
+    fn refuse(&self, py: Python<'_>, kind: Kind, errors: Vec<Diagnostic>) -> PyErr {
+        refuse(py, kind, &errors, &self.source)
+    }
+
+    /// What was asked for may be wrong, or the program.
+    fn refuse_derivative(&self, py: Python<'_>, errors: Vec<Diagnostic>) -> PyErr {
+        let asked = errors.iter().any(|error| matches!(error.code, "unknown-name" | "not-scalar"));
+        self.refuse(py, if asked { Kind::Argument } else { Kind::Source }, errors)
+    }
+
+    fn signature(&self, tensors: impl IntoIterator<Item = TensorId>) -> Signature {
+        let program = self.program();
+        let extents =
+            |tensor: TensorId| program[tensor].extents.iter().map(|extent| print::affine(program, &[], extent));
+        tensors.into_iter().map(|tensor| (program[tensor].name.clone(), extents(tensor).collect())).collect()
+    }
+}
+
+/// What is computed if it is not the program itself, and what has to be given for it besides the arguments.
+#[allow(clippy::type_complexity, reason = "a pair")]
+fn plan(
+    program: &Program,
+    what: &str,
+    wrt: Names,
+    of: Names,
+) -> gradix::Result<(Option<gradix_run::Function>, Vec<(String, Role)>)> {
+    let function = |program| Some(gradix_run::Function::new(Resolved { program, places: Places::default() }));
+    let argument = |tensor: TensorId| program.inputs().position(|input| input == tensor).expect("an input");
+    let result = |tensor: TensorId| program.outputs.iter().position(|output| *output == tensor).expect("a result");
+    match what {
+        "value" => Ok((None, Vec::new())),
+        "grad" | "value_and_grad" => {
+            let gradient = match what {
+                "grad" => Gradient::new(program, wrt, of)?,
+                _ => Gradient::with_results(program, wrt, of)?,
+            };
+            let upstream = gradient.upstream.into_iter();
+            let extra = upstream.map(|(tensor, name)| (name, Role::Upstream(result(tensor)))).collect();
+            Ok((function(gradient.derivative), extra))
+        }
+        "jvp" => {
+            let tangents = gradient::tangents(program, wrt.clone()).into_iter();
+            let extra = tangents.map(|(tensor, name)| (name, Role::Tangent(argument(tensor)))).collect();
+            Ok((function(derive(program, &options("forward", wrt, of)?)?), extra))
+        }
+        _ => Ok((function(derive(program, &options(what, wrt, of)?)?), Vec::new())),
+    }
+}
+
+fn options(mode: &str, wrt: Names, of: Names) -> gradix::Result<Options> {
+    let mode = match mode {
+        "reverse" => Mode::Reverse,
+        "forward" => Mode::Forward,
+        "jacobian" => Mode::Jacobian,
+        "hessian" => Mode::Hessian,
+        other => {
+            let message = format!("there is no mode '{other}'");
+            return Err(one(
+                Diagnostic::error("unknown-name", message).hint("there is reverse, forward, jacobian, hessian")
+            ));
+        }
+    };
+    Ok(Options { mode, wrt, of, with_results: false })
+}
+
+fn one(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
+}

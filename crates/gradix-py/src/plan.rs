@@ -1,0 +1,356 @@
+//! What one call computes: the results of a program, or derivatives of them, from arrays of NumPy.
+//!
+//! ```text
+//! objects ─→ Given, one for each slot ─→ sizes ─→ arrays for the results ─→ run, without the lock of the interpreter
+//! ```
+
+#![allow(unsafe_code, reason = "kernels read and write the memory of NumPy's arrays")]
+
+use std::sync::Arc;
+
+use gradix::Int;
+use gradix::program::TensorId;
+use gradix_run::View;
+use gradix_run::function::{Bound as Sized, Function, How};
+use gradix_run::{Backend, Dtype, Element, Note};
+use gradix_view::Source;
+use numpy::Element as NumpyElement;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::arrays::{Given, common_type, numpy, view};
+use crate::errors::{Kind, error, guarded, refuse, warn};
+use crate::outputs::{Outputs, tuple};
+
+/// Sizes by name.
+type Sizes = Vec<(String, Int)>;
+
+/// What one call computes. Made by `Function.plan`.
+#[pyclass(frozen, module = "gradix._gradix")]
+pub struct Plan {
+    /// The program.
+    base: Arc<Function>,
+    /// The program's text, for messages.
+    source: Source,
+    /// What is computed, if that is not the program itself.
+    derived: Option<Function>,
+    /// What has to be given: the arguments of the program, then tangents or upstream derivatives.
+    slots: Vec<Slot>,
+    /// For each input of what is computed, its slot.
+    routes: Vec<usize>,
+    /// The names of the results.
+    results: Vec<String>,
+}
+
+/// Something that takes an array.
+struct Slot {
+    name: String,
+    key: Py<PyString>,
+    role: Role,
+}
+
+/// What stands behind an array that is given.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Role {
+    /// The argument at this place.
+    Argument(usize),
+    /// The direction in which the argument at this place changes.
+    Tangent(usize),
+    /// The upstream derivative of the result at this place.
+    Upstream(usize),
+}
+
+impl Plan {
+    /// A plan to compute the program itself, or `derived`, which takes what `extra` names besides the arguments.
+    pub fn new(
+        py: Python<'_>,
+        base: Arc<Function>,
+        source: Source,
+        derived: Option<Function>,
+        extra: Vec<(String, Role)>,
+    ) -> Plan {
+        let program = base.program();
+        let arguments = program.inputs().enumerate();
+        let arguments = arguments.map(|(place, tensor)| (program[tensor].name.clone(), Role::Argument(place)));
+        let slot = |(name, role): (String, Role)| Slot { key: PyString::intern(py, &name).unbind(), name, role };
+        let slots: Vec<Slot> = arguments.chain(extra).map(slot).collect();
+        let computed = derived.as_ref().unwrap_or(&base).program();
+        let place = |tensor: TensorId| slots.iter().position(|slot| slot.name == computed[tensor].name);
+        let routes = computed.inputs().map(|tensor| place(tensor).expect("an input has a slot")).collect();
+        let results = computed.outputs.iter().map(|&tensor| computed[tensor].name.clone()).collect();
+        Plan { base, source, derived, slots, routes, results }
+    }
+
+    fn arguments(&self) -> usize {
+        self.slots.iter().filter(|slot| matches!(slot.role, Role::Argument(_))).count()
+    }
+}
+
+#[pymethods]
+impl Plan {
+    /// The names of the results.
+    #[getter]
+    fn results(&self) -> Vec<&str> {
+        self.results.iter().map(String::as_str).collect()
+    }
+
+    /// The names of what is given besides the arguments: tangents, or upstream derivatives.
+    #[getter]
+    fn extra(&self) -> Vec<&str> {
+        self.slots[self.arguments()..].iter().map(|slot| slot.name.as_str()).collect()
+    }
+
+    /// Computes the results.
+    #[pyo3(signature = (args, named, out, threads, backend, dtype, /))]
+    #[allow(clippy::too_many_arguments, reason = "the options of a call")]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: &Bound<'py, PyDict>,
+        out: Option<&Bound<'py, PyAny>>,
+        threads: Option<i64>,
+        backend: Option<&str>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        guarded(py, || {
+            let how = how(py, threads, backend)?;
+            let (given, sizes) = self.gather(py, args, named)?;
+            let dtype = match dtype {
+                Some(dtype) => wanted_type(dtype)?,
+                None => common_type(&given),
+            };
+            let given = given.into_iter().map(|given| given.into_type(py, dtype));
+            let given: Vec<Given<'py>> = given.collect::<PyResult<_>>()?;
+            match dtype {
+                Dtype::F64 => self.run_typed::<f64>(py, &given, &sizes, out, how),
+                Dtype::F32 => self.run_typed::<f32>(py, &given, &sizes, out, how),
+            }
+        })
+    }
+
+    /// The sizes and the shapes of the results for arrays of these shapes, one for each argument.
+    #[pyo3(signature = (shapes, sizes, /))]
+    #[allow(clippy::type_complexity, reason = "as Python sees it")]
+    fn shapes(
+        &self,
+        py: Python<'_>,
+        shapes: Vec<Vec<usize>>,
+        sizes: Vec<(String, i64)>,
+    ) -> PyResult<(Vec<(String, i64)>, Vec<Vec<usize>>)> {
+        guarded(py, || {
+            let sizes: Vec<(String, Int)> = sizes.into_iter().map(|(name, size)| (name, Int::from(size))).collect();
+            let shapes: Vec<Option<&[usize]>> = shapes.iter().map(|shape| Some(shape.as_slice())).collect();
+            let (bound, computed) = self.bind(py, &shapes, &sizes)?;
+            let program = self.base.program();
+            let named = program.params.iter().zip(&bound.sizes);
+            let named = named.map(|(param, size)| (param.name.clone(), i64::try_from(size).unwrap_or(i64::MAX)));
+            Ok((named.collect(), computed.as_ref().unwrap_or(&bound).outputs.clone()))
+        })
+    }
+}
+
+impl Plan {
+    /// What is given for each slot, and sizes by name.
+    fn gather<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: &Bound<'py, PyDict>,
+    ) -> PyResult<(Vec<Given<'py>>, Sizes)> {
+        let arguments = self.arguments();
+        if args.len() > arguments {
+            let names: Vec<&str> = self.slots[..arguments].iter().map(|slot| slot.name.as_str()).collect();
+            let message = format!("{} are given, but there are {arguments}: {}", count(args.len()), names.join(", "));
+            return Err(error(py, Kind::Argument, message));
+        }
+        let mut found: Vec<Option<Given<'py>>> = Vec::with_capacity(self.slots.len());
+        for (value, slot) in args.iter_borrowed().zip(&self.slots) {
+            found.push(Some(Given::new(&value, &slot.name)?));
+        }
+        found.resize_with(self.slots.len(), || None);
+        let mut sizes = Vec::new();
+        for (key, value) in named.iter() {
+            let place = self.slots.iter().position(|slot| slot.key.bind(py).is(&key));
+            let place = match place {
+                Some(place) => Some(place),
+                None => {
+                    let key = key.cast::<PyString>()?.to_cow()?;
+                    self.slots.iter().position(|slot| slot.name == key)
+                }
+            };
+            match place {
+                Some(place) if found[place].is_some() => {
+                    let message = format!("'{}' is given twice, by place and by name", self.slots[place].name);
+                    return Err(error(py, Kind::Argument, message));
+                }
+                Some(place) => found[place] = Some(Given::new(&value, &self.slots[place].name)?),
+                None => sizes.push(self.size(py, &key.cast::<PyString>()?.to_cow()?, &value)?),
+            }
+        }
+        let filled = found.into_iter().zip(&self.slots).map(|(given, slot)| match given {
+            Some(given) => Ok(given),
+            None => self.default(py, slot),
+        });
+        Ok((filled.collect::<PyResult<_>>()?, sizes))
+    }
+
+    /// A size that is given by name.
+    fn size(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<(String, Int)> {
+        let program = self.base.program();
+        if !program.params.iter().any(|param| param.name == name) {
+            let known: Vec<&str> = self.slots.iter().map(|slot| slot.name.as_str()).collect();
+            let known = if known.is_empty() { "it has none".into() } else { format!("there is {}", known.join(", ")) };
+            return Err(error(py, Kind::Argument, format!("the program has no argument or size '{name}'; {known}")));
+        }
+        let size = value.extract::<i64>().map_err(|_| {
+            let given = value.repr().map_or(String::new(), |text| text.to_string());
+            error(py, Kind::Argument, format!("the size '{name}' is a whole number, and {given} is given"))
+        })?;
+        Ok((name.to_string(), Int::from(size)))
+    }
+
+    /// What an array is when it is not given: 1 for the upstream derivative of a scalar.
+    fn default<'py>(&self, py: Python<'py>, slot: &Slot) -> PyResult<Given<'py>> {
+        let program = self.base.program();
+        let name = &slot.name;
+        let message = match slot.role {
+            Role::Argument(_) => format!("the argument '{name}' is not given"),
+            Role::Tangent(place) => {
+                let of = program.inputs().nth(place).map_or("", |tensor| &program[tensor].name);
+                format!("'{name}', the tangent of '{of}', is not given")
+            }
+            Role::Upstream(place) if program[program.outputs[place]].rank == 0 => return Ok(Given::Number(1.0)),
+            Role::Upstream(place) => {
+                let of = &program[program.outputs[place]].name;
+                format!("'{name}', the derivative of the loss by '{of}', is not given; it has the shape of '{of}'")
+            }
+        };
+        Err(error(py, Kind::Argument, message))
+    }
+
+    /// The program at the sizes that follow from the shapes of arguments, and what is computed at the same sizes.
+    #[allow(clippy::type_complexity, reason = "a pair")]
+    fn bind(
+        &self,
+        py: Python<'_>,
+        shapes: &[Option<&[usize]>],
+        sizes: &[(String, Int)],
+    ) -> PyResult<(Arc<Sized>, Option<Arc<Sized>>)> {
+        let wrong = |errors: Vec<gradix::Diagnostic>| {
+            let is_missing = errors.iter().any(|error| error.code == "unknown-size");
+            refuse(py, if is_missing { Kind::Argument } else { Kind::Shape }, &errors, &self.source)
+        };
+        let bound = self.base.bind(shapes, sizes).map_err(wrong)?;
+        let like = |derived: &Function| derived.bind_like(self.base.program(), &bound.sizes);
+        let computed = self.derived.as_ref().map(like).transpose().map_err(wrong)?;
+        Ok((bound, computed))
+    }
+
+    fn run_typed<'py, T: Element + NumpyElement>(
+        &self,
+        py: Python<'py>,
+        given: &[Given<'py>],
+        sizes: &[(String, Int)],
+        out: Option<&Bound<'py, PyAny>>,
+        how: How,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let shapes: Vec<Option<&[usize]>> = given[..self.arguments()].iter().map(|given| Some(given.shape())).collect();
+        let (bound, computed) = self.bind(py, &shapes, sizes)?;
+        self.check_extra(py, given, &bound)?;
+        let computed = computed.as_ref().unwrap_or(&bound);
+        let numbers: Vec<T> =
+            given.iter().map(|given| if let Given::Number(x) = given { T::from_f64(*x) } else { T::ZERO }).collect();
+        let mut strides: Vec<Vec<isize>> = vec![Vec::new(); given.len()];
+        let mut views: Vec<View<'_, T>> = Vec::with_capacity(given.len());
+        for ((given, strides), number) in given.iter().zip(&mut strides).zip(&numbers) {
+            views.push(match given {
+                Given::Number(_) => View::dense(number, &[]),
+                Given::Array(array, _) => view(array, strides),
+            });
+        }
+        let inputs: Vec<View<'_, T>> = self.routes.iter().map(|&slot| views[slot]).collect();
+        let outputs = Outputs::<T>::new(py, &self.results, &computed.outputs, out, &views)?;
+        let work = Work { inputs: &inputs, outputs: outputs.pointers() };
+        let function = self.derived.as_ref().unwrap_or(&self.base);
+        let told = py.detach(|| work.run(function, computed, how));
+        warn(py, &told.map_err(|error| refuse(py, Kind::Run, &[error], &self.source))?)?;
+        outputs.finish(py)
+    }
+
+    /// Tangents have the shapes of arguments, upstream derivatives those of results.
+    fn check_extra(&self, py: Python<'_>, given: &[Given<'_>], bound: &Sized) -> PyResult<()> {
+        let program = self.base.program();
+        for (slot, given) in self.slots.iter().zip(given).skip(self.arguments()) {
+            let (expected, of) = match slot.role {
+                Role::Argument(_) => continue,
+                Role::Tangent(place) => (&bound.inputs[place], program.inputs().nth(place)),
+                Role::Upstream(place) => (&bound.outputs[place], Some(program.outputs[place])),
+            };
+            if given.shape() != expected.as_slice() {
+                let of = of.map_or("", |tensor| &program[tensor].name);
+                let (given, expected) = (tuple(given.shape()), tuple(expected));
+                let message = format!("'{}' has shape {given}, but {expected}, that of '{of}', is expected", slot.name);
+                return Err(error(py, Kind::Shape, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What runs without the lock of the interpreter.
+struct Work<'a, T> {
+    inputs: &'a [View<'a, T>],
+    outputs: Vec<*mut T>,
+}
+
+// SAFETY: the pointers are to arrays that the caller keeps alive, and are used by one thread at a time.
+unsafe impl<T> Send for Work<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Work<'_, T> {}
+
+impl<T: Element> Work<'_, T> {
+    fn run(&self, function: &Function, bound: &Sized, how: How) -> Result<Vec<Note>, gradix::Diagnostic> {
+        // SAFETY: the views are of arrays whose shapes were bound, with memory for every element; `Outputs` has seen to it
+        // that the results are dense, writable and overlap nothing.
+        unsafe { function.run(bound, how, self.inputs, &self.outputs) }
+    }
+}
+
+fn how(py: Python<'_>, threads: Option<i64>, backend: Option<&str>) -> PyResult<How> {
+    let threads = match threads {
+        None => None,
+        Some(threads) if threads >= 1 => Some(usize::try_from(threads).unwrap_or(usize::MAX)),
+        Some(threads) => {
+            return Err(error(py, Kind::Argument, format!("'threads' is at least 1, and {threads} is given")));
+        }
+    };
+    let name = backend.unwrap_or("auto");
+    let unknown =
+        || error(py, Kind::Argument, format!("there is no backend '{name}'; there is {}", BACKENDS.join(", ")));
+    let backend = self::backend(name).ok_or_else(unknown)?;
+    Ok(How { backend, threads })
+}
+
+const BACKENDS: [&str; 4] = ["auto", "native", "vm", "interp"];
+
+/// The backend of a name.
+pub fn backend(name: &str) -> Option<Backend> {
+    let backends = [Backend::Auto, Backend::Native, Backend::Vm, Backend::Interp];
+    BACKENDS.iter().zip(backends).find(|(known, _)| **known == name).map(|(_, backend)| backend)
+}
+
+fn wanted_type(dtype: &Bound<'_, PyAny>) -> PyResult<Dtype> {
+    let py = dtype.py();
+    let name = numpy(py)?.call_method1(intern!(py, "dtype"), (dtype,))?.getattr(intern!(py, "name"))?;
+    match name.extract::<String>()?.as_str() {
+        "float64" => Ok(Dtype::F64),
+        "float32" => Ok(Dtype::F32),
+        other => Err(error(py, Kind::Dtype, format!("'dtype' is {other}, but float64 or float32 is expected"))),
+    }
+}
+
+fn count(arguments: usize) -> String {
+    format!("{arguments} argument{}", if arguments == 1 { "" } else { "s" })
+}

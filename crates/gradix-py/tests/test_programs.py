@@ -1,0 +1,123 @@
+"""Programs as objects: cached, pickled, shared between threads."""
+
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.testing import assert_array_equal
+from programs import RBF, arrays
+
+import gradix as gx
+
+
+def test_the_same_text_is_compiled_once():
+    assert gx.compile(RBF) is gx.compile(RBF)
+    assert gx.compile(RBF) is not gx.compile(RBF, threads=1)
+    assert gx.compile(RBF).derivative("x") is gx.compile(RBF).derivative("x")
+
+
+def test_programs_can_be_pickled():
+    for program in [
+        gx.compile(RBF),
+        gx.compile(RBF, sizes={"D": 3}, backend="vm", threads=2),
+        gx.compile(RBF).derivative(),
+    ]:
+        again = pickle.loads(pickle.dumps(program))
+        assert again is program and str(again) == str(program)
+    results = gx.Arrays(["x", "y"], [np.ones(2), 3.0])
+    again = pickle.loads(pickle.dumps(results))
+    assert again.names == ("x", "y") and again.y == 3.0
+
+
+def _in_another_process(given):
+    program, x = given
+    return program(x)
+
+
+def test_programs_go_to_other_processes():
+    program = gx.compile("input x[N]; y[i] = x[i]^2")
+    expected = program(np.arange(1000.0))
+    for method in ["spawn", "fork"]:
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            results = pool.map(_in_another_process, [(program, np.arange(1000.0))] * 4)
+        for result in results:
+            assert_array_equal(result, expected)
+
+
+def test_a_program_can_be_called_from_several_threads():
+    program = gx.compile(RBF)
+    cases = []
+    for size in [3, 50, 200, 400]:
+        x, z, w, dy = arrays([(size, 3), (size // 2, 3), (size // 2,), (size,)], seed=size)
+        cases += [((x, z, w), dy), ((np.asfortranarray(x), z[:, ::-1], w), dy)]
+        cases.append(((x.astype(np.float32), z.astype(np.float32), w.astype(np.float32)), dy.astype(np.float32)))
+    expected = [program.value_and_grad(*args, dy=dy) for args, dy in cases]
+
+    def work(number):
+        place = number % len(cases)
+        args, dy = cases[place]
+        return place, program.value_and_grad(*args, dy=dy, threads=1 + number % 2)
+
+    with ThreadPoolExecutor(8) as pool:
+        for place, (y, g) in pool.map(work, range(400)):
+            assert y.tobytes() == expected[place][0].tobytes()
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(g, expected[place][1], strict=True))
+
+
+def test_other_threads_run_meanwhile():
+    program = gx.compile(RBF)
+    x, z, w = arrays([(6000, 8), (6000, 8), (6000,)])
+    program(x, z, w, threads=1)
+    times: list[float] = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            times.append(time.perf_counter())
+            time.sleep(0.001)
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    start = time.perf_counter()
+    while time.perf_counter() - start < 0.5:
+        program(x, z, w, threads=1)
+    done.set()
+    ticking.join()
+    during = sum(start < moment < start + 0.5 for moment in times)
+    one = time.perf_counter()
+    program(x, z, w, threads=1)
+    calls = 0.5 / (time.perf_counter() - one)
+    assert during > 4 * calls, f"{during} ticks in about {calls:.0f} calls"
+
+
+def test_importing_gradix_imports_none_of_the_large_packages():
+    script = (
+        "import sys, gradix; print([name for name in ('numpy', 'jax', 'torch', 'matplotlib') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_the_version_is_that_of_the_package():
+    from importlib.metadata import version
+
+    assert gx.__version__ == version("gradix")
+
+
+def test_arrays_are_tuples_with_names():
+    g = gx.Arrays(["x", "count"], [1.0, 2.0])
+    assert g == (1.0, 2.0) and g.x == 1.0 and g["count"] == 2.0 and g.as_dict() == {"x": 1.0, "count": 2.0}
+    assert "x" in dir(g) and g[:1] == (1.0,)
+    a, b = g
+    assert (a, b) == (1.0, 2.0)
+    for wrong in (lambda: g["q"], lambda: g.q):
+        try:
+            wrong()
+        except (KeyError, AttributeError):
+            continue
+        raise AssertionError("there is no q")
