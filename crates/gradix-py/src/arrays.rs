@@ -44,6 +44,9 @@ impl<'py> Given<'py> {
             let too_large = |_| error(py, Kind::Dtype, format!("'{name}' is too large for a floating-point number"));
             return number.map(Given::Number).map_err(too_large);
         }
+        if value.is_none() {
+            return Err(error(py, Kind::Argument, format!("'{name}' is None")));
+        }
         let made = numpy(py)?.call_method1(intern!(py, "asarray"), (value,));
         let made = made.and_then(|made| Ok(made.cast_into::<PyUntypedArray>()?));
         let array = made.map_err(|cause| {

@@ -10,12 +10,13 @@ use gradix::sizes::{self, Known};
 use gradix::syntax::{self, Ast};
 use gradix::{Diagnostic, Int, Resolved, derive, print};
 use gradix_run::check::{Settings, check};
-use gradix_run::{Gradient, gradient};
+use gradix_run::function::How;
+use gradix_run::{Backend, Gradient, gradient};
 use gradix_view::Source;
 use pyo3::prelude::*;
 
 use crate::errors::{Kind, error, guarded, refuse};
-use crate::plan::{Plan, Role};
+use crate::plan::{Plan, Role, how};
 
 /// A derivative beside its numeric value, as `Function::check` gives it.
 type Comparison = (String, String, Vec<usize>, f64, usize, bool);
@@ -27,33 +28,50 @@ type Signature = Vec<(String, Vec<String>)>;
 pub struct Function {
     source: Source,
     ast: Ast,
+    /// The program in canonical form.
+    text: String,
+    how: How,
     run: Arc<gradix_run::Function>,
 }
 
 #[pymethods]
 impl Function {
-    /// The function that a text defines, at some fixed sizes; `name` is for messages.
+    /// The function that a text defines, at some fixed sizes, with what runs it; `name` is for messages.
     #[new]
-    #[pyo3(signature = (text, name, sizes, /))]
-    fn new(py: Python<'_>, text: String, name: String, sizes: Vec<(String, i64)>) -> PyResult<Self> {
+    #[pyo3(signature = (text, name, sizes, backend, threads, /))]
+    fn new(
+        py: Python<'_>,
+        text: String,
+        name: String,
+        sizes: Vec<(String, i64)>,
+        backend: &Bound<'_, PyAny>,
+        threads: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         guarded(py, || {
+            let how = how(threads, Some(backend), How { backend: Backend::Auto, threads: None })?;
             let source = Source { name, text };
             let fixed: Vec<(String, Int)> = sizes.into_iter().map(|(name, size)| (name, Int::from(size))).collect();
             let resolved = py.detach(|| {
                 let ast = syntax::parse(&source.text)?;
                 let resolved = gradix::resolve(&ast, &fixed)?;
-                Ok((ast, resolved))
+                // As it was written, unless sizes were fixed from outside.
+                let text = if fixed.is_empty() {
+                    syntax::print(&ast)
+                } else {
+                    print::print(&resolved.program).map_err(one)?
+                };
+                Ok((ast, text, resolved))
             });
-            let (ast, resolved) =
+            let (ast, text, resolved) =
                 resolved.map_err(|errors: Vec<Diagnostic>| refuse(py, Kind::Source, &errors, &source))?;
-            Ok(Function { source, ast, run: Arc::new(gradix_run::Function::new(resolved)) })
+            Ok(Function { source, ast, text, how, run: Arc::new(gradix_run::Function::new(resolved)) })
         })
     }
 
     /// The program in canonical form.
     #[getter]
-    fn text(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(py, || print::print(self.program()).map_err(|error| self.refuse(py, Kind::Run, vec![error])))
+    fn text(&self) -> &str {
+        &self.text
     }
 
     /// The arguments, with their extents.
@@ -80,7 +98,7 @@ impl Function {
         guarded(py, || {
             let derived = py.detach(|| plan(self.program(), what, wrt, of));
             let (derived, extra) = derived.map_err(|errors| self.refuse_derivative(py, errors))?;
-            Ok(Plan::new(py, Arc::clone(&self.run), self.source.clone(), derived, extra))
+            Ok(Plan::new(py, Arc::clone(&self.run), self.source.clone(), self.how, derived, extra))
         })
     }
 

@@ -6,9 +6,10 @@
 
 #![allow(unsafe_code, reason = "kernels read and write the memory of NumPy's arrays")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gradix::Int;
+use gradix::diagnostic::counted;
 use gradix::program::TensorId;
 use gradix_run::View;
 use gradix_run::function::{Bound as Sized, Function, How};
@@ -35,8 +36,14 @@ pub struct Plan {
     source: Source,
     /// What is computed, if that is not the program itself.
     derived: Option<Function>,
+    /// The sizes of the last call, of the program and of what is computed.
+    last: Mutex<Option<(Arc<Sized>, Arc<Sized>)>>,
+    /// What runs it, unless a call says otherwise.
+    how: How,
     /// What has to be given: the arguments of the program, then tangents or upstream derivatives.
     slots: Vec<Slot>,
+    /// How many of them are arguments.
+    arguments: usize,
     /// For each input of what is computed, its slot.
     routes: Vec<usize>,
     /// The names of the results.
@@ -67,6 +74,7 @@ impl Plan {
         py: Python<'_>,
         base: Arc<Function>,
         source: Source,
+        how: How,
         derived: Option<Function>,
         extra: Vec<(String, Role)>,
     ) -> Plan {
@@ -79,11 +87,8 @@ impl Plan {
         let place = |tensor: TensorId| slots.iter().position(|slot| slot.name == computed[tensor].name);
         let routes = computed.inputs().map(|tensor| place(tensor).expect("an input has a slot")).collect();
         let results = computed.outputs.iter().map(|&tensor| computed[tensor].name.clone()).collect();
-        Plan { base, source, derived, slots, routes, results }
-    }
-
-    fn arguments(&self) -> usize {
-        self.slots.iter().filter(|slot| matches!(slot.role, Role::Argument(_))).count()
+        let arguments = program.inputs().count();
+        Plan { base, source, derived, last: Mutex::default(), how, slots, arguments, routes, results }
     }
 }
 
@@ -98,7 +103,7 @@ impl Plan {
     /// The names of what is given besides the arguments: tangents, or upstream derivatives.
     #[getter]
     fn extra(&self) -> Vec<&str> {
-        self.slots[self.arguments()..].iter().map(|slot| slot.name.as_str()).collect()
+        self.slots[self.arguments..].iter().map(|slot| slot.name.as_str()).collect()
     }
 
     /// Computes the results.
@@ -110,12 +115,12 @@ impl Plan {
         args: &Bound<'py, PyTuple>,
         named: &Bound<'py, PyDict>,
         out: Option<&Bound<'py, PyAny>>,
-        threads: Option<i64>,
-        backend: Option<&str>,
+        threads: Option<&Bound<'py, PyAny>>,
+        backend: Option<&Bound<'py, PyAny>>,
         dtype: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         guarded(py, || {
-            let how = how(py, threads, backend)?;
+            let how = how(threads, backend, self.how)?;
             let (given, sizes) = self.gather(py, args, named)?;
             let dtype = match dtype {
                 Some(dtype) => wanted_type(dtype)?,
@@ -159,11 +164,8 @@ impl Plan {
         args: &Bound<'py, PyTuple>,
         named: &Bound<'py, PyDict>,
     ) -> PyResult<(Vec<Given<'py>>, Sizes)> {
-        let arguments = self.arguments();
-        if args.len() > arguments {
-            let names: Vec<&str> = self.slots[..arguments].iter().map(|slot| slot.name.as_str()).collect();
-            let message = format!("{} are given, but there are {arguments}: {}", count(args.len()), names.join(", "));
-            return Err(error(py, Kind::Argument, message));
+        if args.len() > self.arguments {
+            return Err(self.too_many(py, args.len()));
         }
         let mut found: Vec<Option<Given<'py>>> = Vec::with_capacity(self.slots.len());
         for (value, slot) in args.iter_borrowed().zip(&self.slots) {
@@ -196,6 +198,15 @@ impl Plan {
         Ok((filled.collect::<PyResult<_>>()?, sizes))
     }
 
+    fn too_many(&self, py: Python<'_>, given: usize) -> PyErr {
+        let names = |slots: &[Slot]| slots.iter().map(|slot| slot.name.as_str()).collect::<Vec<_>>().join(", ");
+        let (arguments, extra) = self.slots.split_at(self.arguments);
+        let known = format!("there are {}: {}", arguments.len(), names(arguments));
+        let by_name = if extra.is_empty() { String::new() } else { format!("; by name there is {}", names(extra)) };
+        let given = counted(given, "argument");
+        error(py, Kind::Argument, format!("{given} are given by place, but {known}{by_name}"))
+    }
+
     /// A size that is given by name.
     fn size(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<(String, Int)> {
         let program = self.base.program();
@@ -216,6 +227,9 @@ impl Plan {
         let program = self.base.program();
         let name = &slot.name;
         let message = match slot.role {
+            Role::Argument(_) if OPTIONS.contains(&&**name) => {
+                format!("the argument '{name}' is not given; as there is an option of that name, it goes by place")
+            }
             Role::Argument(_) => format!("the argument '{name}' is not given"),
             Role::Tangent(place) => {
                 let of = program.inputs().nth(place).map_or("", |tensor| &program[tensor].name);
@@ -243,9 +257,14 @@ impl Plan {
             refuse(py, if is_missing { Kind::Argument } else { Kind::Shape }, &errors, &self.source)
         };
         let bound = self.base.bind(shapes, sizes).map_err(wrong)?;
-        let like = |derived: &Function| derived.bind_like(self.base.program(), &bound.sizes);
-        let computed = self.derived.as_ref().map(like).transpose().map_err(wrong)?;
-        Ok((bound, computed))
+        let Some(derived) = &self.derived else { return Ok((bound, None)) };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, computed)) = last.as_ref().filter(|(known, _)| Arc::ptr_eq(known, &bound)) {
+            return Ok((bound, Some(Arc::clone(computed))));
+        }
+        let computed = derived.bind_like(self.base.program(), &bound.sizes).map_err(wrong)?;
+        *last = Some((Arc::clone(&bound), Arc::clone(&computed)));
+        Ok((bound, Some(computed)))
     }
 
     fn run_typed<'py, T: Element + NumpyElement>(
@@ -256,7 +275,7 @@ impl Plan {
         out: Option<&Bound<'py, PyAny>>,
         how: How,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let shapes: Vec<Option<&[usize]>> = given[..self.arguments()].iter().map(|given| Some(given.shape())).collect();
+        let shapes: Vec<Option<&[usize]>> = given[..self.arguments].iter().map(|given| Some(given.shape())).collect();
         let (bound, computed) = self.bind(py, &shapes, sizes)?;
         self.check_extra(py, given, &bound)?;
         let computed = computed.as_ref().unwrap_or(&bound);
@@ -282,7 +301,7 @@ impl Plan {
     /// Tangents have the shapes of arguments, upstream derivatives those of results.
     fn check_extra(&self, py: Python<'_>, given: &[Given<'_>], bound: &Sized) -> PyResult<()> {
         let program = self.base.program();
-        for (slot, given) in self.slots.iter().zip(given).skip(self.arguments()) {
+        for (slot, given) in self.slots.iter().zip(given).skip(self.arguments) {
             let (expected, of) = match slot.role {
                 Role::Argument(_) => continue,
                 Role::Tangent(place) => (&bound.inputs[place], program.inputs().nth(place)),
@@ -318,18 +337,29 @@ impl<T: Element> Work<'_, T> {
     }
 }
 
-fn how(py: Python<'_>, threads: Option<i64>, backend: Option<&str>) -> PyResult<How> {
+/// The options of a call, which an argument can't be given under the names of.
+const OPTIONS: [&str; 6] = ["out", "threads", "backend", "dtype", "wrt", "of"];
+
+/// What runs a program, if it is not the `usual`.
+pub fn how(threads: Option<&Bound<'_, PyAny>>, backend: Option<&Bound<'_, PyAny>>, usual: How) -> PyResult<How> {
+    let wrong = |given: &Bound<'_, PyAny>, expected: String| {
+        let text = given.repr().map_or(String::new(), |text| text.to_string());
+        error(given.py(), Kind::Argument, format!("{expected}, and {text} is given"))
+    };
     let threads = match threads {
-        None => None,
-        Some(threads) if threads >= 1 => Some(usize::try_from(threads).unwrap_or(usize::MAX)),
-        Some(threads) => {
-            return Err(error(py, Kind::Argument, format!("'threads' is at least 1, and {threads} is given")));
+        None => usual.threads,
+        Some(given) => match given.extract::<i64>() {
+            Ok(threads) if threads >= 1 => Some(usize::try_from(threads).unwrap_or(usize::MAX)),
+            _ => return Err(wrong(given, "'threads' is a whole number of at least 1".into())),
+        },
+    };
+    let backend = match backend {
+        None => usual.backend,
+        Some(given) => {
+            let found = given.extract::<String>().ok().and_then(|name| self::backend(&name));
+            found.ok_or_else(|| wrong(given, format!("'backend' is one of {}", BACKENDS.join(", "))))?
         }
     };
-    let name = backend.unwrap_or("auto");
-    let unknown =
-        || error(py, Kind::Argument, format!("there is no backend '{name}'; there is {}", BACKENDS.join(", ")));
-    let backend = self::backend(name).ok_or_else(unknown)?;
     Ok(How { backend, threads })
 }
 
@@ -343,14 +373,13 @@ pub fn backend(name: &str) -> Option<Backend> {
 
 fn wanted_type(dtype: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     let py = dtype.py();
-    let name = numpy(py)?.call_method1(intern!(py, "dtype"), (dtype,))?.getattr(intern!(py, "name"))?;
-    match name.extract::<String>()?.as_str() {
-        "float64" => Ok(Dtype::F64),
-        "float32" => Ok(Dtype::F32),
-        other => Err(error(py, Kind::Dtype, format!("'dtype' is {other}, but float64 or float32 is expected"))),
+    let name = numpy(py)?.call_method1(intern!(py, "dtype"), (dtype,)).and_then(|dtype| dtype.getattr("name"));
+    match name.and_then(|name| name.extract::<String>()).as_deref() {
+        Ok("float64") => Ok(Dtype::F64),
+        Ok("float32") => Ok(Dtype::F32),
+        _ => {
+            let text = dtype.repr().map_or(String::new(), |text| text.to_string());
+            Err(error(py, Kind::Dtype, format!("'dtype' is {text}, but float64 or float32 is expected")))
+        }
     }
-}
-
-fn count(arguments: usize) -> String {
-    format!("{arguments} argument{}", if arguments == 1 { "" } else { "s" })
 }

@@ -182,7 +182,7 @@ def test_a_derivative_is_a_program():
 def test_shapes_are_told_without_computing():
     program = gx.compile("input x[N], w[K]; y[i] = sum[k] x[i + k] * w[k]")
     assert program.shapes((10,), (3,)) == ({"N": 10, "K": 3}, {"y": (8,)})
-    assert program.shapes([10**9], [3])[1] == {"y": (10**9 - 2,)}
+    assert program.shapes([10**9], w=[3])[1] == {"y": (10**9 - 2,)}
 
 
 def test_a_program_tells_what_it_is():
@@ -205,3 +205,12 @@ def test_files_are_read(tmp_path):
     path = tmp_path / "double.gx"
     path.write_text("input x[N]; y[i] = 2 * x[i]", encoding="utf-8")
     assert_array_equal(gx.compile(path)([1.0]), [2.0])
+    assert gx.compile(str(path)) is gx.compile(path)
+
+
+def test_a_program_is_printed_as_it_was_written():
+    program = gx.compile("input u[N];  y[i] = u[clamp(i - 1)]+u[i]  # a comment")
+    assert str(program) == "input u[N]\ny[i] = u[clamp(i - 1)] + u[i] # a comment"
+    assert str(gx.compile(RBF, sizes={"D": 2})).startswith("param D = 2\n") or "x[N, 2]" in str(
+        gx.compile(RBF, sizes={"D": 2})
+    )

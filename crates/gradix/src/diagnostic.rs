@@ -91,5 +91,10 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
+/// A number of things, as in `1 dimension` or `2 dimensions`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The value, or everything that is wrong.
 pub type Result<T, E = Vec<Diagnostic>> = std::result::Result<T, E>;

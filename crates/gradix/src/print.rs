@@ -292,7 +292,7 @@ impl Printer<'_> {
         self.printed += 1;
         if self.printed > MAX_PRINTED {
             let message = format!("the expression would have more than {MAX_PRINTED} parts when written out");
-            return Err(Diagnostic::error("too-large", message).hint("leave out --inline"));
+            return Err(Diagnostic::error("too-large", message).hint("print it with temporaries, not inline"));
         }
         let program = self.program;
         Ok(match &program.exprs[id] {

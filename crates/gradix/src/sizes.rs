@@ -1,7 +1,7 @@
 //! Values for the sizes of a program: from arrays and names, or chosen for a trial run.
 
 use crate::bounds::Open;
-use crate::diagnostic::{Diagnostic, Result};
+use crate::diagnostic::{Diagnostic, Result, counted};
 use crate::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Relation, TensorId};
 use crate::resolve::Places;
 use crate::system;
@@ -22,7 +22,10 @@ pub fn bind(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int
     let missing = values.iter().zip(&program.params).find(|(v, p)| v.is_none() && p.kind == ParamKind::Free);
     if let Some((_, param)) = missing {
         let message = format!("the size '{}' is not known", param.name);
-        let hint = format!("give it with --param {}=…, or give an array whose shape tells it", param.name);
+        let hint = format!(
+            "give it by name (on the command line: --param {}=…), or give an array whose shape tells it",
+            param.name
+        );
         return Err(vec![Diagnostic::error("unknown-size", message).hint(hint)]);
     }
     let values: Vec<Int> = values.into_iter().flatten().collect();
@@ -58,7 +61,7 @@ pub fn choose(program: &Program, known: &Known, places: &Places) -> Result<Vec<I
     }
     Err(vec![
         Diagnostic::error("no-sizes", "no small sizes were found for which every subscript stays inside its tensor")
-            .hint("give the sizes with --param"),
+            .hint("give the sizes by name"),
     ])
 }
 
@@ -125,8 +128,10 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
         let tensor = &program[*id];
         if shape.len() != tensor.rank {
             let message = match tensor.rank {
-                0 => format!("'{}' is a scalar, but the array has {}", tensor.name, dimensions(shape.len())),
-                rank => format!("'{}' has {}, but the array has {}", tensor.name, dimensions(rank), shape.len()),
+                0 => format!("'{}' is a scalar, but the array has {}", tensor.name, counted(shape.len(), "dimension")),
+                rank => {
+                    format!("'{}' has {}, but the array has {}", tensor.name, counted(rank, "dimension"), shape.len())
+                }
             };
             return Err(vec![Diagnostic::error("wrong-shape", message)]);
         }
@@ -158,10 +163,6 @@ fn infer(program: &Program, known: &Known) -> Result<Vec<Option<Int>>> {
             return Ok(values);
         }
     }
-}
-
-fn dimensions(count: usize) -> String {
-    format!("{count} dimension{}", if count == 1 { "" } else { "s" })
 }
 
 /// Lengths that an extent such as `2*N + 1` has for no sizes. Where all its sizes are known [`check_values`] has more to say,
@@ -247,13 +248,13 @@ fn check_values(program: &Program, values: &[Int], known: &Known, places: &Place
         for (dimension, (extent, &length)) in tensor.extents.iter().zip(shape).enumerate() {
             let expected = extent.evaluate(&number).max(Int::ZERO);
             if expected != Int::from(length) {
-                let extent = crate::print::affine(program, &[], extent);
-                let message = format!(
-                    "dimension {} of '{}' has length {length}, but its extent {extent} is {expected}",
-                    dimension + 1,
-                    tensor.name,
-                );
-                found.push(Diagnostic::error("wrong-shape", message).hint(sizes_hint(program, values)));
+                let place = format!("dimension {} of '{}'", dimension + 1, tensor.name);
+                let extent = match extent.as_constant() {
+                    Some(_) => "extent".to_string(),
+                    None => format!("extent {}", crate::print::affine(program, &[], extent)),
+                };
+                let message = format!("{place} has length {length}, but its {extent} is {expected}");
+                found.push(with_sizes(Diagnostic::error("wrong-shape", message), program, values));
             }
         }
     }
@@ -263,13 +264,14 @@ fn check_values(program: &Program, values: &[Int], known: &Known, places: &Place
             let text = crate::print::constraint(program, &[], fact);
             Diagnostic::error("size-bound", format!("these sizes do not satisfy {text}"))
         };
-        found.push(asked.unwrap_or_else(plain).hint(sizes_hint(program, values)));
+        found.push(with_sizes(asked.unwrap_or_else(plain), program, values));
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
-fn sizes_hint(program: &Program, values: &[Int]) -> String {
+/// The same with a hint what the sizes are.
+fn with_sizes(diagnostic: Diagnostic, program: &Program, values: &[Int]) -> Diagnostic {
     let free = program.params.iter().zip(values).filter(|(p, _)| p.kind == ParamKind::Free);
     let shown: Vec<String> = free.map(|(p, v)| format!("{} = {v}", p.name)).collect();
-    format!("the sizes are {}", shown.join(", "))
+    if shown.is_empty() { diagnostic } else { diagnostic.hint(format!("the sizes are {}", shown.join(", "))) }
 }

@@ -14,7 +14,9 @@ def xla_handler() -> int:
 class Function:
     """A program in index notation."""
 
-    def __new__(cls, text: str, name: str, sizes: Sequence[tuple[str, int]], /) -> Function: ...
+    def __new__(
+        cls, text: str, name: str, sizes: Sequence[tuple[str, int]], backend: str, threads: int | None, /
+    ) -> Function: ...
     @property
     def text(self) -> str:
         """The program in canonical form."""

@@ -19,10 +19,10 @@ class Picture:
             file.write(self.svg)
 
     def __repr__(self) -> str:
-        return f"<gradix.{type(self).__name__}: {len(self.svg)} characters of SVG>"
+        return f"<gradix.{type(self).__name__}>"
 
-    def _repr_svg_(self) -> str:
-        return self.svg
+    def _repr_svg_(self) -> str | None:
+        return self.svg or None
 
 
 class Explanation(Picture):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast
 
 from ._arrays import Arrays
 from ._errors import ArgumentError, GradixError
@@ -35,7 +36,7 @@ def compile(
     """Makes a function of a program in index notation.
 
     Args:
-        source: The text of a program, or the path of a file with one (a `pathlib.Path`; a string is a text).
+        source: The text of a program, or the path of a file with one (a `pathlib.Path`, or a string that ends in ``.gx``).
         sizes: Sizes to fix, by name. All others follow from the shapes of arrays, or are given in calls.
         backend: What computes: ``"native"`` is the machine's C compiler, ``"vm"`` needs nothing, ``"interp"`` is the slow
             reference that the others are held to, and ``"auto"`` the fastest that there is.
@@ -55,16 +56,17 @@ def compile(
     array([0.5, 1.5, 2.5, 3.5])
     >>> gx.compile("input x[N]; y[i] = x[i + 1] + x[i, i]")
     Traceback (most recent call last):
-    gradix.SourceError: error[wrong-rank]: 'x' has 1 dimension, not 2
+    gradix.SourceError: error[subscript-count]: 'x' has 1 dimension, but 2 subscripts are given
     ...
     """
+    if not isinstance(source, (str, os.PathLike)):
+        raise ArgumentError(f"a program is a text or the path of a file, and {source!r} is given")
     name = "program"
-    if not isinstance(source, str):
+    if not isinstance(source, str) or (source.endswith(".gx") and "\n" not in source):
         name = os.fspath(source)
         with open(source, encoding="utf-8") as file:
             source = file.read()
-    fixed = tuple(sorted((sizes or {}).items()))
-    return _compiled(source, name, fixed, backend, threads)
+    return _compiled(source, name, tuple(sorted(_sizes(sizes))), backend, threads)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -136,7 +138,7 @@ class Program:
     ) -> None:
         """Use `gradix.compile`."""
         self._source, self._name, self._sizes, self._backend, self._threads = source, name, sizes, backend, threads
-        self._function = Function(source, name, list(sizes))
+        self._function = Function(source, name, sizes, backend, threads)
         self._value = self._function.plan("value", None, None)
         self._text = self._function.text
         self._inputs = {name: tuple(extents) for name, extents in self._function.inputs}
@@ -153,7 +155,7 @@ class Program:
 
     @property
     def text(self) -> str:
-        """The program in canonical form: complete, with all ranges that can't be inferred."""
+        """The program as it was written, in canonical form."""
         return self._text
 
     @property
@@ -195,9 +197,7 @@ class Program:
         Arrays(total=np.float64(3.0), double=array([2., 4.]))
         """
         plan = self._value
-        results = plan.run(
-            args, named, out, self._threads if threads is None else threads, backend or self._backend, dtype
-        )
+        results = plan.run(args, named, out, threads, backend, dtype)
         return results[0] if len(results) == 1 else Arrays(plan.results, results)
 
     def value_and_grad(
@@ -236,9 +236,7 @@ class Program:
         """
         wrt, of = _names(wrt), _names(of)
         plan = self._plan("value_and_grad", wrt, of)
-        values = plan.run(
-            args, named, out, self._threads if threads is None else threads, backend or self._backend, dtype
-        )
+        values = plan.run(args, named, out, threads, backend, dtype)
         chosen = self._arguments(wrt)
         count = len(values) - len(chosen)
         results = values[0] if count == 1 else Arrays(plan.results[:count], values[:count])
@@ -266,9 +264,7 @@ class Program:
         """
         wrt, of = _names(wrt), _names(of)
         plan = self._plan("grad", wrt, of)
-        values = plan.run(
-            args, named, out, self._threads if threads is None else threads, backend or self._backend, dtype
-        )
+        values = plan.run(args, named, out, threads, backend, dtype)
         return Arrays(self._arguments(wrt), values)
 
     def jvp(
@@ -315,9 +311,7 @@ class Program:
             named |= primals
         else:
             args = tuple(primals)
-        values = plan.run(
-            args, named, out, self._threads if threads is None else threads, backend or self._backend, dtype
-        )
+        values = plan.run(args, named, out, threads, backend, dtype)
         return values[0] if len(values) == 1 else Arrays(self._results(of), values)
 
     def jacobian(
@@ -345,9 +339,7 @@ class Program:
         """
         wrt, of = _names(wrt), _names(of)
         plan = self._plan("jacobian", wrt, of)
-        values = plan.run(
-            args, named, out, self._threads if threads is None else threads, backend or self._backend, dtype
-        )
+        values = plan.run(args, named, out, threads, backend, dtype)
         return _by_result(self._results(of), [self._arguments(wrt)], values)
 
     def hessian(
@@ -375,20 +367,24 @@ class Program:
         """
         wrt, of = _names(wrt), _names(of)
         plan = self._plan("hessian", wrt, of)
-        values = plan.run(
-            args, named, out, self._threads if threads is None else threads, backend or self._backend, dtype
-        )
+        values = plan.run(args, named, out, threads, backend, dtype)
         return _by_result(self._results(of), [self._arguments(wrt)] * 2, values)
 
-    def shapes(self, /, *shapes: Sequence[int], **sizes: int) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-        """The sizes and the shapes of the results, for arguments of some shapes.
+    def shapes(
+        self, /, *shapes: Sequence[int], **named: Sequence[int] | int
+    ) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+        """The sizes and the shapes of the results, for arguments of some shapes, by place or by name.
 
-        >>> compile("input x[N], w[K]; y[i] = sum[k] x[i + k] * w[k]").shapes((10,), (3,))
+        >>> compile("input x[N], w[K]; y[i] = sum[k] x[i + k] * w[k]").shapes((10,), w=(3,))
         ({'N': 10, 'K': 3}, {'y': (8,)})
         """
-        if len(shapes) != len(self._inputs):
-            raise ArgumentError(f"{len(shapes)} shapes are given, but there are {len(self._inputs)} arguments")
-        known, results = self._value.shapes(shapes, list(sizes.items()))
+        by_name = {name: named.pop(name) for name in list(self._inputs)[len(shapes) :] if name in named}
+        given: list[Any] = [*shapes, *by_name.values()]
+        if len(given) != len(self._inputs):
+            raise ArgumentError(f"{len(given)} shapes are given, but there are {len(self._inputs)} arguments")
+        if unknown := [name for name in named if name not in self._free]:
+            raise ArgumentError(f"the program has no argument or size {unknown[0]!r}")
+        known, results = self._value.shapes(given, cast("list[tuple[str, int]]", list(named.items())))
         return dict(known), {name: tuple(shape) for name, shape in zip(self._outputs, results, strict=True)}
 
     # Derivatives as programs.
@@ -440,7 +436,7 @@ class Program:
         return Picture(self._function.draw(derivatives))
 
     def explain(
-        self, wrt: Names = None, *, at: Sequence[int] | None = None, sizes: Mapping[str, int] | None = None
+        self, wrt: Names = None, *, at: int | Sequence[int] | None = None, sizes: Mapping[str, int] | None = None
     ) -> Explanation:
         """The integer algebra behind the derivative by an argument: for every place that reads it, the matrices, the index
         sets, and pictures of the points that read one element.
@@ -454,7 +450,8 @@ class Program:
         access 1: x[2*i]
         ...
         """
-        text, svg = self._function.explain(_names(wrt), None if at is None else list(at), list((sizes or {}).items()))
+        place = None if at is None else [at] if isinstance(at, int) else list(at)
+        text, svg = self._function.explain(_names(wrt), place, _sizes(sizes))
         return Explanation(text, svg)
 
     def check(
@@ -474,7 +471,7 @@ class Program:
         """
         if order not in (1, 2):
             raise ArgumentError(f"'order' is 1 or 2, and {order!r} is given")
-        rows = self._function.check(order, seed, tolerance, list((sizes or {}).items()))
+        rows = self._function.check(order, seed, tolerance, _sizes(sizes))
         return tuple(
             Comparison(name, argument, tuple(shape), error, skipped, passed)
             for name, argument, shape, error, skipped, passed in rows
@@ -518,7 +515,19 @@ class Program:
 
 def _names(names: Names) -> tuple[str, ...] | None:
     """Names as a tuple, each once."""
-    return names if names is None else (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
+    if names is None or isinstance(names, str):
+        return names if names is None else (names,)
+    try:
+        return tuple(dict.fromkeys(names))
+    except TypeError:
+        raise ArgumentError(f"names are a string or several, and {names!r} is given") from None
+
+
+def _sizes(sizes: Mapping[str, int] | None) -> list[tuple[str, int]]:
+    for name, size in (sizes or {}).items():
+        if not isinstance(size, SupportsIndex):
+            raise ArgumentError(f"the size {name!r} is a whole number, and {size!r} is given")
+    return [(name, operator.index(size)) for name, size in (sizes or {}).items()]
 
 
 def _nested(levels: list[Sequence[str]], values: Sequence[Any]) -> Arrays:

@@ -16,7 +16,7 @@ mod reverse;
 pub mod rules;
 mod share;
 
-use crate::diagnostic::{Diagnostic, Result};
+use crate::diagnostic::{Diagnostic, Result, counted};
 use crate::program::{Program, TensorId, verify};
 use crate::simplify;
 use reverse::{Reverse, Seed};
@@ -113,11 +113,12 @@ fn jacobian(
 
 fn hessian(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<Program> {
     if let Some(&f) = of.iter().find(|f| program[**f].rank > 0) {
-        let message =
-            format!("the Hessian is of a scalar result, and '{}' has {} dimensions", program[f].name, program[f].rank);
-        return Err(vec![
-            Diagnostic::error("not-scalar", message).hint("sum it up, or choose a scalar result with --of"),
-        ]);
+        let message = format!(
+            "the Hessian is of a scalar result, and '{}' has {}",
+            program[f].name,
+            counted(program[f].rank, "dimension")
+        );
+        return Err(vec![Diagnostic::error("not-scalar", message).hint("sum it up, or choose a scalar result")]);
     }
     let run = || -> std::result::Result<Program, Diagnostic> {
         let mut reverse = Reverse::new(program, wrt);

@@ -143,7 +143,7 @@ impl Resolver {
     /// How to fix the first size that an index expression names.
     fn fix_hint(&self, expr: &Expr) -> String {
         let name = self.first_size(expr).unwrap_or("N");
-        format!("fix the size, as in 'param {name} = 5' or '--param {name}=5'")
+        format!("fix the size, as in 'param {name} = 5' (on the command line: --param {name}=5)")
     }
 
     fn first_size<'a>(&self, expr: &'a Expr) -> Option<&'a str> {

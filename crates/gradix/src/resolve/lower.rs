@@ -2,7 +2,7 @@
 
 use super::index::{Pieces, argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Span, counted};
 use crate::program::{
     Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, Tensor,
     TensorId, TensorKind, UnaryOp,
@@ -407,9 +407,8 @@ impl Resolver {
             0 => (format!("'{name}' is a scalar and takes no subscripts"), format!("write '{name}' alone")),
             rank => {
                 let shown: Vec<String> = extents.iter().map(|e| self.show(e)).collect();
-                let plural = if rank == 1 { "" } else { "s" };
                 (
-                    format!("'{name}' has {rank} dimension{plural}, but {given} given"),
+                    format!("'{name}' has {}, but {given} given", counted(rank, "dimension")),
                     format!("give one subscript for each dimension of {name}[{}]", shown.join(", ")),
                 )
             }
