@@ -8,6 +8,7 @@ cd "$(dirname "$0")"
 profile=dev
 [ "${1:-}" = --release ] && profile=release
 
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'error: Python 3.11 or later is needed' >&2; exit 1; }
 [ -x .venv/bin/python ] || python3 -m venv .venv
 .venv/bin/pip install --quiet --disable-pip-version-check --requirement requirements-test.txt
 

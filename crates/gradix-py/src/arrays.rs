@@ -37,6 +37,10 @@ impl<'py> Given<'py> {
     pub fn new(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
         let py = value.py();
         if let Ok(array) = value.cast::<PyUntypedArray>() {
+            if !value.is_exact_instance_of::<PyUntypedArray>() && value.hasattr(intern!(py, "mask"))? {
+                let message = format!("'{name}' is a masked array; fill in what is masked, or leave it out");
+                return Err(error(py, Kind::Argument, message));
+            }
             return Ok(Given::Array(array.clone(), type_of(array, name)?));
         }
         if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {

@@ -75,6 +75,13 @@ MISTAKES = {
     "none": (lambda p: p(X, Z, None), gx.ArgumentError, ["'w'", "None"]),
     "upstream by place": (lambda p: p.grad(X, Z, W, DY), gx.ArgumentError, ["4 arguments", "dy"]),
     "option by name": (lambda p: gx.compile("input out; y = out")(out=X), gx.GradixError, ["'out'", "place"]),
+    "masked": (lambda p: p(X, Z, np.ma.array(W, mask=W > 0)), gx.ArgumentError, ["'w'", "masked"]),
+    "compiled backends": (lambda p: gx.compile(RBF, backend=[]), gx.ArgumentError, ["'backend'"]),
+    "broadcast": (
+        lambda p: gx.compile("input x[N, M]; y = sum[i, j] x[i, j]")(np.broadcast_to(1.0, (10**9, 10**9)), backend="interp"),
+        gx.RunError,
+        ["memory"],
+    ),
     "no text": (lambda p: gx.compile(123), gx.ArgumentError, ["123"]),
     "compiled backend": (lambda p: gx.compile(RBF, backend="cuda"), gx.ArgumentError, ["'cuda'", "native"]),
     "compiled threads": (lambda p: gx.compile(RBF, threads=0), gx.ArgumentError, ["'threads'", "0"]),

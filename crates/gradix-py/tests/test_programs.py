@@ -19,6 +19,15 @@ def test_the_same_text_is_compiled_once():
     assert gx.compile(RBF).derivative("x") is gx.compile(RBF).derivative("x")
 
 
+def test_the_cache_can_be_cleared():
+    program = gx.compile(RBF)
+    gx.clear_cache()
+    again = gx.compile(RBF)
+    assert again is not program
+    x, z, w = arrays([(5, 3), (4, 3), (4,)])
+    assert_array_equal(again(x, z, w), program(x, z, w))
+
+
 def test_programs_can_be_pickled():
     for program in [
         gx.compile(RBF),

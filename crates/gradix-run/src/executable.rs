@@ -382,7 +382,8 @@ fn failed(message: impl Into<String>) -> Diagnostic {
     Diagnostic::error("run", message)
 }
 
-fn too_large() -> Diagnostic {
+/// What is said of arrays that no memory holds.
+pub(crate) fn too_large() -> Diagnostic {
     failed("the arrays do not fit into memory")
 }
 

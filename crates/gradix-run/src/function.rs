@@ -22,11 +22,11 @@ use gradix::store::Layout;
 use gradix::{Int, Resolved};
 
 use crate::element::Element;
-use crate::executable::{Backend, Executable, shapes};
+use crate::executable::{Backend, Executable, shapes, too_large};
 use crate::files::Dtype;
 use crate::note::Note;
-use crate::strided;
 use crate::view::View;
+use crate::{memory, strided};
 
 /// A program, and what was made of it so far.
 pub struct Function {
@@ -133,12 +133,12 @@ impl Function {
             return unsafe { self.run_dense(bound, how, inputs, outputs) };
         }
         let laid: Vec<Option<(Layout, Vec<usize>, isize)>> = inputs.iter().map(|view| laid(view, how)).collect();
-        // SAFETY: as the caller promises.
         let copies = inputs.iter().zip(&laid).map(|(view, laid)| match laid {
-            None if view.strides.is_some() => unsafe { view.copy() },
-            _ => Vec::new(),
+            // SAFETY: as the caller promises.
+            None if view.strides.is_some() => unsafe { copy(view) },
+            _ => Ok(Vec::new()),
         });
-        let copies: Vec<Vec<T>> = copies.collect();
+        let copies = copies.collect::<Result<Vec<Vec<T>>, Diagnostic>>()?;
         if laid.iter().all(Option::is_none) {
             let dense = inputs.iter().zip(&copies).map(|(view, copy)| match view.strides {
                 Some(_) => View::dense(copy.as_ptr(), view.shape),
@@ -163,7 +163,7 @@ impl Function {
             }
         }
         // SAFETY: as the caller promises.
-        let copies: Vec<Vec<T>> = inputs.iter().map(|view| unsafe { view.copy() }).collect();
+        let copies = inputs.iter().map(|view| unsafe { copy(view) }).collect::<Result<Vec<Vec<T>>, Diagnostic>>()?;
         let dense = inputs.iter().zip(&copies).map(|(view, copy)| View::dense(copy.as_ptr(), view.shape));
         // SAFETY: as above.
         unsafe { self.run_dense(bound, how, &dense.collect::<Vec<_>>(), outputs) }
@@ -220,6 +220,19 @@ fn laid<T>(view: &View<'_, T>, how: How) -> Option<(Layout, Vec<usize>, isize)> 
     let is_small = view.elements().saturating_mul(size_of::<T>()) <= SMALL;
     let strides = view.strides.filter(|_| !is_small && how.backend != Backend::Interp)?;
     strided::layout(view.shape, strides)
+}
+
+/// The elements in C order, if there is memory for them: what is broadcast may have more than there ever was.
+///
+/// # Safety
+///
+/// They can be read.
+unsafe fn copy<T: Element>(view: &View<'_, T>) -> Result<Vec<T>, Diagnostic> {
+    match memory::fits(view.elements().saturating_mul(size_of::<T>())) {
+        // SAFETY: as the caller promises.
+        true => Ok(unsafe { view.copy() }),
+        false => Err(too_large()),
+    }
 }
 
 /// A program for arrays of one type that lie in memory in one way, and one backend.

@@ -27,9 +27,11 @@ use std::sync::{LazyLock, Mutex, PoisonError, RwLock, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// One thread for each core that this process may use.
+/// One thread for each core that this process may use, as it was when this was first asked: the system takes its time to
+/// tell.
 pub fn default_threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+    static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZeroUsize::get));
+    *CORES
 }
 
 /// Calls `body(thread, items)` for ranges that cover `0..items`, on at most `threads` threads at a time. Calls that run
@@ -226,8 +228,7 @@ impl Pool {
 
 /// A moment, for one of several threads that has been waiting since `start`.
 fn wait(start: Instant, threads: usize) {
-    static CORES: LazyLock<usize> = LazyLock::new(default_threads);
-    let (waited, many) = (start.elapsed(), threads > *CORES);
+    let (waited, many) = (start.elapsed(), threads > default_threads());
     match waited {
         _ if waited > if many { STAY_AMONG_MANY } else { STAY } => thread::park(),
         _ if many && waited > WATCH => thread::yield_now(),

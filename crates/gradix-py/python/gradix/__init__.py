@@ -35,7 +35,7 @@ from ._errors import (
 )
 from ._gradix import __version__
 from ._notebook import Explanation, Picture
-from ._program import Comparison, Program, compile
+from ._program import Comparison, Program, clear_cache, compile
 
 if TYPE_CHECKING:
     from . import jax as jax
@@ -57,6 +57,7 @@ __all__ = [
     "ShapeError",
     "SourceError",
     "__version__",
+    "clear_cache",
     "compile",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast
 
 from ._arrays import Arrays
@@ -61,6 +61,8 @@ def compile(
     """
     if not isinstance(source, (str, os.PathLike)):
         raise ArgumentError(f"a program is a text or the path of a file, and {source!r} is given")
+    if not isinstance(backend, str) or not isinstance(threads, int | None):
+        raise ArgumentError(f"'backend' is a name and 'threads' a number, and {backend!r} and {threads!r} are given")
     name = "program"
     if not isinstance(source, str) or (source.endswith(".gx") and "\n" not in source):
         name = os.fspath(source)
@@ -74,6 +76,20 @@ def _compiled(
     source: str, name: str, sizes: tuple[tuple[str, int], ...], backend: Backend, threads: int | None
 ) -> Program:
     return Program(source, name, sizes, backend, threads)
+
+
+def clear_cache() -> None:
+    """Forgets compiled programs, and frees the memory of those that nothing else refers to.
+
+    A program keeps memory for intermediate values from one call to the next. Code on disk stays.
+    """
+    _compiled.cache_clear()
+    for forget in _CACHES:
+        forget()
+
+
+_CACHES: list[Callable[[], None]] = []
+"""What else refers to programs, for `clear_cache`."""
 
 
 class Comparison(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ._errors import ArgumentError
-from ._program import Backend, Program, _compiled
+from ._program import _CACHES, Backend, Program, _compiled
 
 
 class Call(NamedTuple):
@@ -66,6 +66,9 @@ def derived(
     derivative = program.derivative(wrt, of=of, mode=mode)
     known = [*program.inputs, *extra]
     return Derived(derivative, tuple(known.index(name) for name in derivative.inputs))
+
+
+_CACHES.append(derived.cache_clear)
 
 
 def bind(
