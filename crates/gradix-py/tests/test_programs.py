@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numpy.testing import assert_array_equal
 from programs import RBF, arrays
 
 import gradix as gx
