@@ -295,7 +295,7 @@ pub struct ExplainArguments {
     /// Its parts.
     #[command(flatten)]
     pub selection: SelectionArguments,
-    /// Draw the index sets of accesses with two or three indices into this file
+    /// Draw the index sets of accesses with one, two or three indices into this file
     #[arg(long, value_name = "FILE.svg")]
     pub svg: Option<PathBuf>,
     /// The element to draw, such as 3 or 1,2 [default: the one that is read most often]

@@ -6,6 +6,8 @@ use gradix_int::{Int, Matrix};
 
 use crate::lattice::{self, Lattice};
 
+pub use crate::lattice::sizes;
+
 /// The matrices and the solved index sets behind accesses, one after the other.
 ///
 /// ```
@@ -29,7 +31,7 @@ pub fn chosen(reports: Vec<AccessReport>, numbers: &[usize]) -> Result<Vec<Acces
     Ok(reports.into_iter().filter(|report| numbers.is_empty() || numbers.contains(&report.number)).collect())
 }
 
-/// The points that read one element, for every access with two or three indices, as SVG.
+/// The points that read one element, for every access with one, two or three indices, as SVG.
 ///
 /// The element is `at`, which makes sense for one such access only, or the one that most points read.
 pub fn lattices(
@@ -40,7 +42,7 @@ pub fn lattices(
 ) -> Result<String, String> {
     let drawable: Vec<&AccessReport> = reports.iter().filter(|report| Lattice::can_draw(program, report)).collect();
     match (drawable.len(), at) {
-        (0, _) => return Err("there is no access with two or three indices to draw".into()),
+        (0, _) => return Err("there is no access with one, two or three indices to draw".into()),
         (2.., Some(_)) => return Err("an element belongs to one access, and there are several to draw".into()),
         _ => {}
     }

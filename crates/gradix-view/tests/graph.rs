@@ -82,6 +82,19 @@ fn the_function_is_blue_and_the_derivative_red() {
 }
 
 #[test]
+fn a_legend_tells_what_the_colours_mean_where_there_are_two() {
+    let program = resolved("input x\ny = sin(x)");
+    let legend =
+        |text: &str| ["the function", "added by the derivative"].map(|entry| text.contains(&format!(">{entry}<")));
+    assert_eq!(legend(&svg(&program, None).unwrap()), [false, false]);
+    let both = svg(&program, Some(&derived(&program))).unwrap();
+    assert_eq!(legend(&both), [true, true]);
+    let document = Document::parse(&both).unwrap();
+    let root = document.root_element();
+    assert!(number(&root, "width") >= 250.0, "{both}");
+}
+
+#[test]
 fn the_same_program_gives_the_same_picture() {
     let texts = || -> Vec<String> {
         let some = examples().into_iter().step_by(7);

@@ -1,11 +1,10 @@
 //! `gradix explain`: the integer algebra behind each derivative.
 
 use gradix::explain::{AccessReport, explain};
-use gradix::sizes::{self, Known};
 use gradix::{Program, Resolved};
 use gradix_run::Gradient;
 use gradix_view::Source;
-use gradix_view::explain::{chosen, lattices, text};
+use gradix_view::explain::{chosen, lattices, sizes, text};
 use gradix_view::lattice::Lattice;
 
 use super::eval::tell_sizes;
@@ -52,7 +51,7 @@ fn schedule(
     print(format!("results\n\n{results}\nderivatives\n\n{derivatives}").as_bytes())
 }
 
-/// Draws every access with two or three indices into one file.
+/// Draws every access with one, two or three indices into one file.
 fn draw(
     resolved: &Resolved,
     reports: &[AccessReport],
@@ -61,13 +60,13 @@ fn draw(
 ) -> Result<(), Failure> {
     let Resolved { program, places } = resolved;
     let Some(path) = &arguments.svg else { return Ok(()) };
-    let sizes = sizes::choose(program, &Known::default(), places).map_err(|errors| refuse(source, errors))?;
-    tell_sizes(program, &sizes, arguments.program.quiet);
     let at = (!arguments.at.is_empty()).then_some(arguments.at.as_slice());
     if at.is_some() && reports.iter().filter(|report| Lattice::can_draw(program, report)).count() > 1 {
         let message = "'--at' is the element of one access; choose the access with '--access'";
         return Err(Failure::Usage(message.into()));
     }
+    let sizes = sizes(program, reports, &[], at, places).map_err(|errors| refuse(source, errors))?;
+    tell_sizes(program, &sizes, arguments.program.quiet);
     let drawing = lattices(program, reports, &sizes, at).map_err(Failure::Message)?;
     let write = std::fs::write(path, drawing);
     write.map_err(|error| Failure::Message(format!("can't write {}: {error}", path.display())))?;

@@ -70,7 +70,7 @@ fn every_example_is_explained_and_drawn() {
         );
         let drawn = gradix(&["explain", path.to_str().unwrap(), "--quiet", "--svg", &scratch("example.svg")]);
         if drawn.status.code() != Some(0) {
-            assert_eq!(refuses(&drawn, 1), "error: there is no access with two or three indices to draw\n");
+            assert_eq!(refuses(&drawn, 1), "error: there is no access with one, two or three indices to draw\n");
         }
     }
 }
@@ -113,20 +113,41 @@ fn the_second_lattice_figure_is_drawn() {
 }
 
 #[test]
-fn every_access_with_two_or_three_indices_is_drawn() {
+fn every_access_with_one_two_or_three_indices_is_drawn() {
     let svg = drawing(&[&example("matmul")], "matmul.svg");
     assert_eq!(svg.matches("font-size=\"16\"").count(), 2);
     drawing(&["-e", "input x[N, M]; y[i, j] = x[(i + j) // 3, j]"], "floor.svg");
     drawing(&["-e", "input x[N]; y[i in 0..N, j in 0..=N] = x[reflect(i + j - 1)]"], "reflect.svg");
+    let svg = drawing(&["-e", "input x[N], y[M, M]; f[i in 0..N//2] = x[2*i]; g[i] = y[i, i]"], "one.svg");
+    assert!(svg.contains("elements x[β] below: 6 of 12 are read"), "{svg}");
+    assert!(svg.contains("elements y[β1, β2] with their i: 8 of 64 are read"), "{svg}");
+}
+
+#[test]
+fn sizes_are_chosen_for_the_picture() {
+    let text = "input x[N], w[K]; y[i] = sum[k] x[2*i + k] * w[k]";
+    let told = |arguments: &[&str], name: &str| {
+        let output = gradix(&[&["explain", "-e", text, "--svg", &scratch(name)], arguments].concat());
+        data(&output);
+        self::text(&output.stderr).lines().next().unwrap().to_string()
+    };
+    assert_eq!(told(&[], "sizes.svg"), "sizes: N = 16, K = 6");
+    assert_eq!(told(&["--param", "K=3"], "sizes_with_one.svg"), "sizes: N = 14");
+    assert_eq!(told(&["--access", "1", "--at", "20"], "sizes_at.svg"), "sizes: N = 24, K = 9");
 }
 
 #[test]
 fn what_can_not_be_drawn_is_refused() {
     let path = scratch("refused.svg");
     for (arguments, code, expected) in [
-        (&["-e", "input x[N]; y[i] = x[i]"][..], 1, "two or three indices"),
+        (&["-e", "input t; y = t"][..], 1, "one, two or three indices"),
+        (&["-e", "input x[N, N, N, N]; y[i, j, k, l] = x[i, j, k, l]"], 1, "one, two or three indices"),
         (&["-e", "input x[N]; y[i, j in 0..2] = x[i]", "--param", "N=1000"], 1, "too large to draw"),
-        (&["-e", "input x[N]; y[i, j in 0..2] = x[i]", "--at", "7"], 1, "7 is outside of 'x', whose extent N is 3"),
+        (
+            &["-e", "input x[N]; y[i, j in 0..2] = x[i]", "--param", "N=3", "--at", "7"],
+            1,
+            "7 is outside of 'x', whose extent 3 is 3",
+        ),
         (&["-e", "input x[N]; y[i, j in 0..2] = x[i]", "--at", "1,2"], 1, "'x' has 1 dimension"),
         (&["-e", "input a[N], b[N]; y[i, j in 0..2] = a[i] + b[i]", "--at", "1"], 2, "--access"),
     ] {

@@ -20,6 +20,9 @@ const PLAIN: f64 = 17.0;
 const GAP: f64 = 28.0;
 const MORE_GAP: f64 = 44.0;
 const MARGIN: f64 = 16.0;
+/// How far below the graph the legend stands, and how wide it is.
+const LEGEND: f64 = 24.0;
+const LEGEND_WIDTH: f64 = 240.0;
 /// How far to the side an edge may go for each step down where it passes a layer: it may not touch a node there.
 const STEEPEST: f64 = 0.6;
 /// How wide and how high the head of an arrow is.
@@ -37,8 +40,29 @@ pub fn draw(nodes: &[Node], levels: &Levels, x: &[f64], widths: &[f64]) -> Strin
     body += &picture.heads();
     body += "<g text-anchor=\"middle\">\n";
     (0..nodes.len()).for_each(|id| body += &picture.node(id));
-    body += "</g>\n</g>\n";
-    svg::document((right + 2.0 * MARGIN).ceil(), (bottom + 2.0 * MARGIN).ceil(), FONT_SIZE as u32, &body)
+    body += "</g>\n";
+    let mut size = [right, bottom];
+    if nodes.iter().any(|node| node.part == Part::Derivative) {
+        body += &legend(bottom + LEGEND);
+        size = [right.max(LEGEND_WIDTH), bottom + LEGEND];
+    }
+    body += "</g>\n";
+    let [width, height] = size.map(|length| (length + 2.0 * MARGIN).ceil());
+    svg::document(width, height, FONT_SIZE as u32, &body)
+}
+
+/// What the colours mean.
+fn legend(y: f64) -> String {
+    let entry = |x: f64, part: Part, text: &str| {
+        let (colour, middle, x, after) = (colour(part), short(y - 4.0), short(x + 4.0), short(x + 13.0));
+        format!(
+            "<circle cx=\"{x}\" cy=\"{middle}\" r=\"4\" fill=\"{colour}\"/><text x=\"{after}\" y=\"{}\">{text}</text>\n",
+            short(y)
+        )
+    };
+    let entries =
+        entry(0.0, Part::Function, "the function") + &entry(92.0, Part::Derivative, "added by the derivative");
+    format!("<g font-size=\"11\" fill=\"#444\">\n{entries}</g>\n")
 }
 
 /// Where each layer begins.

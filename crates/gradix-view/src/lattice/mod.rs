@@ -1,11 +1,16 @@
 //! The points that read one element, at fixed sizes: what the paper's lattice figures show, ready to draw.
 //!
 //! In the space of the indices `α` there are the domain of the definition, the lattice `I·(β - c) + K·z` of all solutions,
-//! and the solutions inside of the domain. The same in the space of `z`, where the domain is bounded by half-planes.
+//! and the solutions inside of the domain. The same in the space of `z`, where the domain is bounded by half-planes. With
+//! one index that says little, and there are the elements of the argument instead, each with what reads it.
 
 mod draw;
+mod elements;
+mod panel;
+mod sizes;
 
 pub use draw::draw;
+pub use sizes::sizes;
 
 use std::collections::BTreeMap;
 
@@ -23,16 +28,33 @@ pub struct Lattice {
     pub title: String,
     /// The names of the indices.
     pub names: Vec<String>,
-    /// The two indices that are drawn; a third one is perpendicular to the drawing.
-    pub axes: [usize; 2],
+    /// The one or two indices that are drawn; a third one is perpendicular to the drawing.
+    pub axes: Vec<usize>,
     /// Every point of the domain.
     pub domain: Vec<Point>,
     /// Points around the domain, and inside of it, that would read the element.
     pub lattice: Vec<Point>,
     /// Those that are in the domain.
     pub solutions: Vec<Point>,
-    /// The kernel and where it starts; `None` if a floor is among the unknowns.
+    /// The kernel and where it starts; `None` if a floor is among the unknowns, or with one index.
     pub kernel: Option<Kernel>,
+    /// The elements of a vector or a matrix that one index reads; `None` if there are too many.
+    pub elements: Option<Elements>,
+}
+
+/// What is read of an argument.
+#[derive(Clone, Debug)]
+pub struct Elements {
+    /// The name of the argument.
+    pub tensor: String,
+    /// `β`: a name for each dimension.
+    pub names: Vec<String>,
+    /// How long each dimension is.
+    pub extents: Point,
+    /// The element that the lattice is about.
+    pub chosen: Point,
+    /// The elements that are read, and the values of the index that read them.
+    pub readers: BTreeMap<Point, Vec<i64>>,
 }
 
 /// `α = origin + Σ z_k · columns_k`
@@ -59,10 +81,10 @@ const MARGIN: i64 = 1;
 const NEAR: i64 = 3;
 
 impl Lattice {
-    /// Whether an access has two or three indices.
+    /// Whether an access has one, two or three indices.
     pub fn can_draw(program: &Program, report: &AccessReport) -> bool {
         let definition = program.definition_of(report.definition).expect("an access stands in a definition");
-        !report.subscripts.is_empty() && (2..=3).contains(&definition.indices.len())
+        !report.subscripts.is_empty() && (1..=3).contains(&definition.indices.len())
     }
 
     /// The lattice of the element `at`, by default the one that most points read; `None` if no point reads any.
@@ -72,25 +94,27 @@ impl Lattice {
         sizes: &[Int],
         at: Option<&[i64]>,
     ) -> Result<Option<Self>, String> {
-        let definition = program.definition_of(report.definition).expect("an access stands in a definition");
-        let scene = Scene { program, definition, report, sizes };
+        let scene = Scene::new(program, report, sizes);
         let domain = scene.domain()?;
         let element = at.map(|at| scene.checked(at)).transpose()?;
         let Some(element) = element.or_else(|| scene.most_read(&domain)) else { return Ok(None) };
         let solutions: Vec<Point> =
             domain.iter().filter(|point| scene.is_read(point) && scene.element(point) == element).cloned().collect();
-        let kernel = scene.kernel(&element, &domain, &solutions);
-        let axes = axes(definition.indices.len(), &solutions);
-        let lattice = scene.around(&domain, axes, kernel.as_ref()).into_iter();
+        let indices = &scene.definition.indices;
+        let kernel = if indices.len() > 1 { scene.kernel(&element, &domain, &solutions) } else { None };
+        let elements = if indices.len() > 1 { None } else { scene.elements(&element, &domain) };
+        let axes = axes(indices.len(), &solutions);
+        let lattice = scene.around(&domain, &axes, kernel.as_ref()).into_iter();
         let subscripts: Vec<String> = element.iter().map(i64::to_string).collect();
         Ok(Some(Lattice {
             title: format!("{} = {}[{}]", report.access, program[report.tensor].name, subscripts.join(", ")),
-            names: definition.indices.iter().map(|index| index.name.clone()).collect(),
+            names: indices.iter().map(|index| index.name.clone()).collect(),
             axes,
             lattice: lattice.filter(|point| scene.element(point) == element).collect(),
             domain,
             solutions,
             kernel,
+            elements,
         }))
     }
 }
@@ -103,7 +127,12 @@ struct Scene<'a> {
     sizes: &'a [Int],
 }
 
-impl Scene<'_> {
+impl<'a> Scene<'a> {
+    fn new(program: &'a Program, report: &'a AccessReport, sizes: &'a [Int]) -> Self {
+        let definition = program.definition_of(report.definition).expect("an access stands in a definition");
+        Scene { program, definition, report, sizes }
+    }
+
     fn value(&self, affine: &Affine, point: &[i64]) -> i64 {
         let value = affine.evaluate(&|atom| match atom {
             Atom::Index(position) => point.get(*position as usize).copied().unwrap_or(0).into(),
@@ -181,6 +210,11 @@ impl Scene<'_> {
         }
     }
 
+    /// The extents of the tensor that is read.
+    fn extents(&self) -> Point {
+        self.program[self.report.tensor].extents.iter().map(|extent| self.value(extent, &[])).collect()
+    }
+
     /// The element that most points read; of several, the one in the middle.
     fn most_read(&self, domain: &[Point]) -> Option<Point> {
         let mut counts: BTreeMap<Point, usize> = BTreeMap::new();
@@ -190,6 +224,23 @@ impl Scene<'_> {
         let most = counts.values().copied().max()?;
         let mut elements: Vec<Point> = counts.into_iter().filter(|(_, count)| *count == most).map(|(e, _)| e).collect();
         Some(elements.swap_remove(elements.len() / 2))
+    }
+
+    /// What the index reads.
+    fn elements(&self, chosen: &[i64], domain: &[Point]) -> Option<Elements> {
+        let (extents, values) = (self.extents(), || domain.iter().map(|point| point[0]));
+        let legible = match extents.as_slice() {
+            // They share an axis with the index.
+            [extent] => (values().max()?.max(*extent)).saturating_sub(values().min()?.min(0)) <= 2 * MAX_EXTENT,
+            [_, _] => extents.iter().all(|extent| *extent <= MAX_EXTENT),
+            _ => false,
+        };
+        let mut readers: BTreeMap<Point, Vec<i64>> = BTreeMap::new();
+        for point in domain.iter().filter(|point| self.is_read(point)) {
+            readers.entry(self.element(point)).or_default().push(point[0]);
+        }
+        let (tensor, names) = (self.program[self.report.tensor].name.clone(), self.report.element.clone());
+        legible.then_some(Elements { tensor, names, extents, chosen: chosen.to_vec(), readers })
     }
 
     fn kernel(&self, element: &[i64], domain: &[Point], solutions: &[Point]) -> Option<Kernel> {
@@ -237,7 +288,7 @@ impl Scene<'_> {
     }
 
     /// The points of the window that is drawn; a perpendicular index runs somewhat further.
-    fn around(&self, domain: &[Point], axes: [usize; 2], kernel: Option<&Kernel>) -> Vec<Point> {
+    fn around(&self, domain: &[Point], axes: &[usize], kernel: Option<&Kernel>) -> Vec<Point> {
         let near: Vec<&Point> = domain.iter().chain(kernel.map(|kernel| &kernel.start)).collect();
         let mut points: Vec<Point> = vec![Vec::new()];
         for position in 0..self.definition.indices.len() {
@@ -266,14 +317,15 @@ fn small(values: &[Int]) -> Option<Point> {
     values.iter().map(|value| i64::try_from(value).ok()).collect()
 }
 
-/// The two indices that keep most solutions apart.
-fn axes(count: usize, solutions: &[Point]) -> [usize; 2] {
-    let apart = |axes: &[usize; 2]| {
-        let mut seen: Vec<[i64; 2]> = solutions.iter().map(|point| axes.map(|axis| point[axis])).collect();
+/// The two indices that keep most solutions apart, or the only one.
+fn axes(count: usize, solutions: &[Point]) -> Vec<usize> {
+    let apart = |axes: &Vec<usize>| {
+        let mut seen: Vec<Point> =
+            solutions.iter().map(|point| axes.iter().map(|&axis| point[axis]).collect()).collect();
         seen.sort();
         seen.dedup();
         seen.len()
     };
-    let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b])).collect::<Vec<_>>();
-    pairs.into_iter().rev().max_by_key(apart).unwrap_or([0, 1])
+    let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| vec![a, b])).collect::<Vec<_>>();
+    pairs.into_iter().rev().max_by_key(apart).unwrap_or_else(|| vec![0])
 }
