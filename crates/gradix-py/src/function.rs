@@ -13,6 +13,7 @@ use gradix_run::check::{Settings, check};
 use gradix_run::function::How;
 use gradix_run::{Backend, Gradient, gradient};
 use gradix_view::Source;
+use gradix_view::lattice::Lattice;
 use pyo3::prelude::*;
 
 use crate::errors::{Kind, error, guarded, refuse};
@@ -50,7 +51,7 @@ impl Function {
         guarded(py, || {
             let how = how(threads, Some(backend), How { backend: Backend::Auto, threads: None })?;
             let source = Source { name, text };
-            let fixed: Vec<(String, Int)> = sizes.into_iter().map(|(name, size)| (name, Int::from(size))).collect();
+            let fixed = named(sizes);
             let resolved = py.detach(|| {
                 let ast = syntax::parse(&source.text)?;
                 let resolved = gradix::resolve(&ast, &fixed)?;
@@ -97,7 +98,7 @@ impl Function {
     fn plan(&self, py: Python<'_>, what: &str, wrt: Names, of: Names) -> PyResult<Plan> {
         guarded(py, || {
             let derived = py.detach(|| plan(self.program(), what, wrt, of));
-            let (derived, extra) = derived.map_err(|errors| self.refuse_derivative(py, errors))?;
+            let (derived, extra) = derived.map_err(|errors| self.refuse_asked(py, Kind::Source, errors))?;
             Ok(Plan::new(py, Arc::clone(&self.run), self.source.clone(), self.how, derived, extra))
         })
     }
@@ -110,7 +111,7 @@ impl Function {
                 let derivative = derive(self.program(), &options(mode, wrt, of)?)?;
                 Ok(syntax::print(&print::ast(&derivative, inline).map_err(one)?))
             });
-            text.map_err(|errors| self.refuse_derivative(py, errors))
+            text.map_err(|errors| self.refuse_asked(py, Kind::Source, errors))
         })
     }
 
@@ -165,14 +166,14 @@ impl Function {
             let refuse = |errors| self.refuse(py, Kind::Argument, errors);
             let reports = explain(self.program(), wrt.as_deref(), None).map_err(refuse)?;
             let text = gradix_view::explain::text(self.program(), &reports);
-            let sizes = self.choose(sizes).map_err(|errors| self.refuse(py, Kind::Shape, errors))?;
-            let svg = gradix_view::explain::lattices(self.program(), &reports, &sizes, at.as_deref());
-            match svg {
-                Ok(svg) => Ok((text, svg)),
-                // Most accesses have one index, or more than three.
-                Err(_) if at.is_none() => Ok((text, String::new())),
-                Err(message) => Err(error(py, Kind::Argument, message)),
+            if !reports.iter().any(|report| Lattice::can_draw(self.program(), report)) {
+                return Ok((text, String::new()));
             }
+            let (given, places) = (named(sizes), self.run.places());
+            let sizes = gradix_view::explain::sizes(self.program(), &reports, &given, at.as_deref(), places);
+            let sizes = sizes.map_err(|errors| self.refuse_asked(py, Kind::Shape, errors))?;
+            let svg = gradix_view::explain::lattices(self.program(), &reports, &sizes, at.as_deref());
+            Ok((text, svg.map_err(|message| error(py, Kind::Argument, message))?))
         })
     }
 
@@ -200,7 +201,7 @@ impl Function {
                 }
                 Ok(rows)
             });
-            let rows = rows.map_err(|errors| self.refuse(py, Kind::Run, errors))?.into_iter();
+            let rows = rows.map_err(|errors| self.refuse_asked(py, Kind::Run, errors))?.into_iter();
             Ok(rows.map(|row| (row.derivative, row.argument, row.shape, row.error, row.skipped, row.passed)).collect())
         })
     }
@@ -213,18 +214,22 @@ impl Function {
 
     /// Sizes for a trial, those that are not given small.
     fn choose(&self, given: Vec<(String, i64)>) -> gradix::Result<Vec<Int>> {
-        let given = given.into_iter().map(|(name, size)| (name, Int::from(size))).collect();
-        sizes::choose(self.program(), &Known { given, shapes: Vec::new() }, self.run.places())
+        let known = gradix_run::function::free_names(self.program());
+        if let Some((name, _)) = given.iter().find(|(name, _)| !known.contains(name)) {
+            let unknown = Diagnostic::error("unknown-name", format!("the program has no size '{name}'"));
+            return Err(one(unknown.hint(format!("there is {}", known.join(", ")))));
+        }
+        sizes::choose(self.program(), &Known { given: named(given), shapes: Vec::new() }, self.run.places())
     }
 
     fn refuse(&self, py: Python<'_>, kind: Kind, errors: Vec<Diagnostic>) -> PyErr {
         refuse(py, kind, &errors, &self.source)
     }
 
-    /// What was asked for may be wrong, or the program.
-    fn refuse_derivative(&self, py: Python<'_>, errors: Vec<Diagnostic>) -> PyErr {
+    /// What was asked for may be wrong, or else the error is of this kind.
+    fn refuse_asked(&self, py: Python<'_>, kind: Kind, errors: Vec<Diagnostic>) -> PyErr {
         let asked = errors.iter().any(|error| matches!(error.code, "unknown-name" | "not-scalar"));
-        self.refuse(py, if asked { Kind::Argument } else { Kind::Source }, errors)
+        self.refuse(py, if asked { Kind::Argument } else { kind }, errors)
     }
 
     fn signature(&self, tensors: impl IntoIterator<Item = TensorId>) -> Signature {
@@ -280,6 +285,10 @@ fn options(mode: &str, wrt: Names, of: Names) -> gradix::Result<Options> {
         }
     };
     Ok(Options { mode, wrt, of, with_results: false })
+}
+
+fn named(sizes: Vec<(String, i64)>) -> Vec<(String, Int)> {
+    sizes.into_iter().map(|(name, size)| (name, Int::from(size))).collect()
 }
 
 fn one(error: Diagnostic) -> Vec<Diagnostic> {

@@ -78,7 +78,9 @@ MISTAKES = {
     "masked": (lambda p: p(X, Z, np.ma.array(W, mask=W > 0)), gx.ArgumentError, ["'w'", "masked"]),
     "compiled backends": (lambda p: gx.compile(RBF, backend=[]), gx.ArgumentError, ["'backend'"]),
     "broadcast": (
-        lambda p: gx.compile("input x[N, M]; y = sum[i, j] x[i, j]")(np.broadcast_to(1.0, (10**9, 10**9)), backend="interp"),
+        lambda p: gx.compile("input x[N, M]; y = sum[i, j] x[i, j]")(
+            np.broadcast_to(1.0, (10**9, 10**9)), backend="interp"
+        ),
         gx.RunError,
         ["memory"],
     ),

@@ -45,6 +45,14 @@ def test_an_explanation_has_words_and_pictures():
     assert "x[6]" in chosen.svg
 
 
-def test_one_index_is_explained_in_words():
-    explanation = gx.compile("input x[N]; y[i in 0..N//2] = x[2*i]").explain("x")
-    assert explanation.svg == "" and "divisibility" in explanation.text
+def test_one_index_is_drawn_beside_what_it_reads():
+    explanation = gx.compile("input x[N]; y[i in 0..N//2] = x[2*i]").explain("x", at=4)
+    assert "divisibility" in explanation.text
+    assert "x[4]" in explanation.svg
+
+
+def test_many_indices_are_explained_in_words():
+    explanation = gx.compile("input x[A, B, C, D]; y[i, j, k, l] = x[l, k, j, i]").explain("x")
+    assert explanation.svg == ""
+    assert explanation._repr_svg_() is None
+    assert "Smith form" in explanation.text

@@ -26,9 +26,7 @@ class Picture:
 
 
 class Explanation(Picture):
-    """The integer algebra behind a derivative: in words and matrices, and as pictures of lattices where there are two or
-    three indices to draw.
-    """
+    """The integer algebra behind a derivative: in words and matrices, and as pictures where there are one to three indices."""
 
     def __init__(self, text: str, svg: str) -> None:
         super().__init__(svg)

@@ -460,7 +460,7 @@ class Program:
         Args:
             wrt: The arguments, all if it is None.
             at: The element to draw; if it is None, one that most points read.
-            sizes: Sizes for the pictures; those that are not given are chosen small.
+            sizes: Sizes for the pictures; those that are not given are chosen such that there is something to see.
 
         >>> print(compile("input x[N]; y[i in 0..N//2] = x[2*i]").explain("x"))  # doctest: +ELLIPSIS
         access 1: x[2*i]
