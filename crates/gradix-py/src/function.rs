@@ -145,7 +145,7 @@ impl Function {
     fn draw(&self, py: Python<'_>, derivatives: bool) -> PyResult<String> {
         guarded(py, || {
             let text = py.detach(|| {
-                let gradient = derivatives.then(|| Gradient::with_results(self.program(), None, None)).transpose()?;
+                let gradient = derivatives.then(|| Gradient::new(self.program(), None, None)).transpose()?;
                 gradix_view::graph::svg(self.program(), gradient.as_ref().map(|gradient| &gradient.derivative))
                     .map_err(one)
             });

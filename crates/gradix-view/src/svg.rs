@@ -6,11 +6,11 @@ pub const BLUE: &str = "#1a4fba";
 pub const RED: &str = "#c8102e";
 
 /// A picture of its own on a white page: no style sheet, no script, nothing to load, and nothing with an `id`, so that it can
-/// stand beside others on one page. Where there is less room it becomes smaller.
+/// stand beside others on one page.
 pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         style=\"max-width:100%;height:auto\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"{font_size}\">\n\
+         font-family=\"Helvetica, Arial, sans-serif\" font-size=\"{font_size}\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n"
     )
 }

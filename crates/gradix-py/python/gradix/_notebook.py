@@ -24,6 +24,9 @@ class Picture:
     def _repr_svg_(self) -> str | None:
         return self.svg or None
 
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow-x: auto">{self.svg}</div>'
+
 
 class Explanation(Picture):
     """The integer algebra behind a derivative: in words and matrices, and as pictures where there are one to three indices."""
@@ -37,4 +40,4 @@ class Explanation(Picture):
         return self.text
 
     def _repr_html_(self) -> str:
-        return f"{self.svg}<pre>{html.escape(self.text)}</pre>"
+        return f"{super()._repr_html_()}<pre>{html.escape(self.text)}</pre>"
