@@ -28,8 +28,10 @@ pub enum Given<'py> {
 pub enum Type {
     /// Numbers that can be used as they are.
     Real(Dtype),
-    /// Numbers that have to be converted, and to what NumPy would convert them beside single precision.
-    Converted(Dtype),
+    /// Numbers of another type, of which these are the nearest.
+    Near(Dtype),
+    /// Whole numbers, which take the type of the others.
+    Whole,
 }
 
 impl<'py> Given<'py> {
@@ -76,7 +78,9 @@ impl<'py> Given<'py> {
         match self {
             Given::Array(_, Type::Real(own)) if own == dtype => Ok(self),
             Given::Array(array, _) => {
-                let array = array.call_method1(intern!(py, "astype"), (name_of(dtype), "C"))?;
+                let array = array.call_method1(intern!(py, "astype"), (name_of(dtype), "C"));
+                let array =
+                    array.map_err(|_| error(py, Kind::Run, "an array can't be converted for lack of memory"))?;
                 Ok(Given::Array(array.cast_into::<PyUntypedArray>()?, Type::Real(dtype)))
             }
             Given::Number(_) => Ok(self),
@@ -84,11 +88,12 @@ impl<'py> Given<'py> {
     }
 }
 
-/// The type that a call computes in: double precision, unless all arrays are single.
+/// The type that a call computes in: double precision, unless there are arrays of real numbers and all are single.
 pub fn common_type(given: &[Given<'_>]) -> Dtype {
     let types = given.iter().filter_map(|given| match given {
         Given::Number(_) => None,
-        Given::Array(_, Type::Real(dtype) | Type::Converted(dtype)) => Some(*dtype),
+        Given::Array(_, Type::Whole) => None,
+        Given::Array(_, Type::Real(dtype) | Type::Near(dtype)) => Some(*dtype),
     });
     let mut types = types.peekable();
     let single = types.peek().is_some() && types.all(|dtype| dtype == Dtype::F32);
@@ -110,11 +115,10 @@ fn type_of(array: &Bound<'_, PyUntypedArray>, name: &str) -> PyResult<Type> {
     const DOUBLE: c_int = NPY_TYPES::NPY_DOUBLE as c_int;
     const FLOAT: c_int = NPY_TYPES::NPY_FLOAT as c_int;
     match (dtype.num(), dtype.kind()) {
-        (DOUBLE, _) => Ok(if usable { Type::Real(Dtype::F64) } else { Type::Converted(Dtype::F64) }),
-        (FLOAT, _) => Ok(if usable { Type::Real(Dtype::F32) } else { Type::Converted(Dtype::F32) }),
-        (_, b'f') if dtype.itemsize() == 2 => Ok(Type::Converted(Dtype::F32)),
-        (_, b'b') => Ok(Type::Converted(Dtype::F32)),
-        (_, b'i' | b'u') => Ok(Type::Converted(if dtype.itemsize() <= 2 { Dtype::F32 } else { Dtype::F64 })),
+        (DOUBLE, _) => Ok(if usable { Type::Real(Dtype::F64) } else { Type::Near(Dtype::F64) }),
+        (FLOAT, _) => Ok(if usable { Type::Real(Dtype::F32) } else { Type::Near(Dtype::F32) }),
+        (_, b'f') if dtype.itemsize() == 2 => Ok(Type::Near(Dtype::F32)),
+        (_, b'b' | b'i' | b'u') => Ok(Type::Whole),
         _ => {
             let message = format!("'{name}' has elements of type {dtype}, but float64 or float32 is expected");
             Err(error(array.py(), Kind::Dtype, message))
@@ -122,13 +126,35 @@ fn type_of(array: &Bound<'_, PyUntypedArray>, name: &str) -> PyResult<Type> {
     }
 }
 
-/// An array of type `T` as the kernels see it; `strides` has room for what is worked out here.
-///
-/// The array must have passed `type_of` as `Type::Real` of that type.
-pub fn view<'a, T>(array: &'a Bound<'_, PyUntypedArray>, strides: &'a mut Vec<isize>) -> View<'a, T> {
-    strides.clear();
-    strides.extend(array.strides().iter().map(|stride| stride / size_of::<T>() as isize));
-    View::strided(data(array).cast(), array.shape(), strides)
+/// Where an array lies: its own copy of what NumPy says, which another thread may change.
+pub struct Place {
+    start: *const u8,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+}
+
+impl Place {
+    /// Where something given lies, if it is an array; it must have passed as one with elements of type `T`.
+    pub fn new<T>(given: &Given<'_>) -> Self {
+        match given {
+            Given::Number(_) => Place { start: std::ptr::null(), shape: Vec::new(), strides: Vec::new() },
+            Given::Array(array, _) => Self::of::<T>(array),
+        }
+    }
+
+    /// The same of an array.
+    pub fn of<T>(array: &Bound<'_, PyUntypedArray>) -> Self {
+        let strides = array.strides().iter().map(|stride| stride / size_of::<T>() as isize).collect();
+        Place { start: data(array), shape: array.shape().to_vec(), strides }
+    }
+
+    /// What the kernels see; `number` if it is no array.
+    pub fn view<'a, T>(&'a self, number: &'a T) -> View<'a, T> {
+        match self.start.is_null() {
+            true => View::dense(number, &[]),
+            false => View::strided(self.start.cast(), &self.shape, &self.strides),
+        }
+    }
 }
 
 /// The first element.

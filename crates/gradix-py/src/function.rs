@@ -120,7 +120,15 @@ impl Function {
     fn batch(&self, py: Python<'_>, names: Vec<String>) -> PyResult<String> {
         guarded(py, || {
             let program = self.program();
-            let chosen: Vec<TensorId> = names.iter().filter_map(|name| program.tensor(name)).collect();
+            let mut chosen: Vec<TensorId> = Vec::new();
+            for name in names {
+                match program.inputs().find(|input| program[*input].name == name) {
+                    Some(input) => chosen.push(input),
+                    None => {
+                        return Err(error(py, Kind::Argument, format!("the program has no argument '{name}'")));
+                    }
+                }
+            }
             print::print(&gradix::batch(program, &chosen)).map_err(|error| self.refuse(py, Kind::Run, vec![error]))
         })
     }

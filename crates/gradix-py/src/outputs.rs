@@ -6,9 +6,9 @@ use gradix_run::Element;
 use gradix_run::View;
 use numpy::{Element as NumpyElement, IxDyn, PyArray, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyMapping, PyTuple};
 
-use crate::arrays::{Given, Type, data, is_writable, name_of, view};
+use crate::arrays::{Given, Place, Type, data, is_writable, name_of};
 use crate::errors::{Kind, error};
 
 /// The arrays that results are written to.
@@ -38,6 +38,7 @@ impl<'py, T: Element + NumpyElement> Outputs<'py, T> {
             Some(out) => targets(py, out, names)?,
             None => vec![None; names.len()],
         };
+        let zero = T::ZERO;
         let mut taken: Vec<(usize, usize)> = Vec::new();
         let mut arrays = Vec::with_capacity(names.len());
         for ((name, shape), target) in names.iter().zip(shapes).zip(targets) {
@@ -46,8 +47,8 @@ impl<'py, T: Element + NumpyElement> Outputs<'py, T> {
                 continue;
             };
             check_target::<T>(&target, name, shape)?;
-            let mut strides = Vec::new();
-            let place: View<'_, T> = view(&target, &mut strides);
+            let place = Place::of::<T>(&target);
+            let place: View<'_, T> = place.view(&zero);
             let span = place.span();
             let overlaps = |other: (usize, usize)| span.0 < other.1 && other.0 < span.1;
             let is_free = !inputs.iter().map(View::span).chain(taken.iter().copied()).any(overlaps);
@@ -107,15 +108,18 @@ fn targets<'py>(
     if let ([name], Ok(out)) = (names, out.cast::<PyUntypedArray>()) {
         return Ok(vec![Some(array(out.as_any(), name)?)]);
     }
-    if let Ok(mapping) = out.cast::<PyDict>() {
-        for key in mapping.keys() {
+    if let Ok(mapping) = out.cast::<PyMapping>() {
+        for key in mapping.keys()? {
             let key = key.str()?.to_string();
             if !names.contains(&key) {
                 let known = names.join(", ");
                 return Err(error(py, Kind::Argument, format!("'out' names no result '{key}'; there is {known}")));
             }
         }
-        let target = |name: &String| mapping.get_item(name)?.map(|object| array(&object, name)).transpose();
+        let target = |name: &String| match mapping.get_item(name) {
+            Ok(object) if !object.is_none() => array(&object, name).map(Some),
+            _ => Ok(None),
+        };
         return names.iter().map(target).collect();
     }
     let objects = out.try_iter().and_then(|objects| objects.collect::<PyResult<Vec<_>>>());

@@ -20,7 +20,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::arrays::{Given, common_type, numpy, view};
+use crate::arrays::{Given, Place, common_type, numpy};
 use crate::errors::{Kind, error, guarded, refuse, warn};
 use crate::outputs::{Outputs, tuple};
 
@@ -217,7 +217,7 @@ impl Plan {
         }
         let size = value.extract::<i64>().map_err(|_| {
             let given = value.repr().map_or(String::new(), |text| text.to_string());
-            error(py, Kind::Argument, format!("the size '{name}' is a whole number, and {given} is given"))
+            error(py, Kind::Argument, format!("the size '{name}' is a whole number of 64 bits, and {given} is given"))
         })?;
         Ok((name.to_string(), Int::from(size)))
     }
@@ -253,17 +253,24 @@ impl Plan {
         sizes: &[(String, Int)],
     ) -> PyResult<(Arc<Sized>, Option<Arc<Sized>>)> {
         let wrong = |errors: Vec<gradix::Diagnostic>| {
-            let is_missing = errors.iter().any(|error| error.code == "unknown-size");
-            refuse(py, if is_missing { Kind::Argument } else { Kind::Shape }, &errors, &self.source)
+            let kind = match errors.first().map(|error| error.code) {
+                Some("unknown-size") => Kind::Argument,
+                Some("run") => Kind::Run,
+                _ => Kind::Shape,
+            };
+            refuse(py, kind, &errors, &self.source)
         };
         let bound = self.base.bind(shapes, sizes).map_err(wrong)?;
         let Some(derived) = &self.derived else { return Ok((bound, None)) };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, computed)) = last.as_ref().filter(|(known, _)| Arc::ptr_eq(known, &bound)) {
-            return Ok((bound, Some(Arc::clone(computed))));
+        // Nothing of Python's is done while the lock is held: another thread may wait for it with Python's own.
+        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, computed)) = last().clone()
+            && Arc::ptr_eq(&known, &bound)
+        {
+            return Ok((bound, Some(computed)));
         }
         let computed = derived.bind_like(self.base.program(), &bound.sizes).map_err(wrong)?;
-        *last = Some((Arc::clone(&bound), Arc::clone(&computed)));
+        *last() = Some((Arc::clone(&bound), Arc::clone(&computed)));
         Ok((bound, Some(computed)))
     }
 
@@ -281,14 +288,8 @@ impl Plan {
         let computed = computed.as_ref().unwrap_or(&bound);
         let numbers: Vec<T> =
             given.iter().map(|given| if let Given::Number(x) = given { T::from_f64(*x) } else { T::ZERO }).collect();
-        let mut strides: Vec<Vec<isize>> = vec![Vec::new(); given.len()];
-        let mut views: Vec<View<'_, T>> = Vec::with_capacity(given.len());
-        for ((given, strides), number) in given.iter().zip(&mut strides).zip(&numbers) {
-            views.push(match given {
-                Given::Number(_) => View::dense(number, &[]),
-                Given::Array(array, _) => view(array, strides),
-            });
-        }
+        let places: Vec<Place> = given.iter().map(|given| Place::new::<T>(given)).collect();
+        let views: Vec<View<'_, T>> = places.iter().zip(&numbers).map(|(place, number)| place.view(number)).collect();
         let inputs: Vec<View<'_, T>> = self.routes.iter().map(|&slot| views[slot]).collect();
         let outputs = Outputs::<T>::new(py, &self.results, &computed.outputs, out, &views)?;
         let work = Work { inputs: &inputs, outputs: outputs.pointers() };

@@ -18,6 +18,9 @@ use gradix_run::View;
 use gradix_run::function::{Function, How};
 use gradix_run::{Backend, Element};
 use gradix_view::{Source, render};
+use pyo3::prelude::*;
+
+use crate::errors::warn;
 
 #[repr(C)]
 struct Extension {
@@ -225,7 +228,11 @@ unsafe fn run<T: Element>(
     let views: Vec<View<'_, T>> = views.collect();
     let outputs: Vec<*mut T> = outputs.iter().map(|buffer| buffer.data.cast()).collect();
     // SAFETY: XLA's arrays are dense, in the order of the program's, and results overlap nothing.
-    unsafe { function.run(&bound, how, &views, &outputs) }.map_err(|error| message(vec![error]))?;
+    let notes = unsafe { function.run(&bound, how, &views, &outputs) }.map_err(|error| message(vec![error]))?;
+    if !notes.is_empty() {
+        // A warning that can't be given, because Python is about to end or wants it as an exception, is lost.
+        let _ = Python::try_attach(|py| warn(py, &notes));
+    }
     Ok(())
 }
 

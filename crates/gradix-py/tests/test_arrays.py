@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ VIEWS = {
     "broadcast number": lambda a: np.broadcast_to(a[0, 0, 0], (60, 70)),
     "windows": lambda a: sliding_window_view(a[0, 0], 7),
     "hops": lambda a: sliding_window_view(a[0, 0], 8)[::3],
-    "overlapping": lambda a: as_strided(a, (40, 50), (3 * a.itemsize, 2 * a.itemsize)),
+    "overlapping": lambda a: as_strided(a, (30, 40), (3 * a.itemsize, 2 * a.itemsize)),
     "one row": lambda a: a[0, :1],
     "one column": lambda a: a[0, :, :1],
     "nothing": lambda a: a[0, :0, ::2],
@@ -83,6 +84,8 @@ def test_float32_stays_float32_and_both_give_float64():
     assert program(single, single, 2).dtype == np.float32
     assert program(single, single, 2.5).dtype == np.float32
     assert program(single, double, 2).dtype == np.float64
+    assert program(single, np.arange(3), 2).dtype == np.float32
+    assert program(single, np.ones(3, np.float16), True).dtype == np.float32
     assert program(single, single, np.array(2.0)).dtype == np.float64
     assert program(single, single, 2, dtype=np.float64).dtype == np.float64
     assert program(double, double, 2, dtype="float32").dtype == np.float32
@@ -95,9 +98,9 @@ def test_float32_stays_float32_and_both_give_float64():
         ([1, 2, 3], np.float64),
         ((1.0, 2.0, 3.0), np.float64),
         (np.array([1, 2, 3]), np.float64),
-        (np.array([1, 2, 3], np.int16), np.float32),
-        (np.array([1, 2, 3], np.uint8), np.float32),
-        (np.array([True, False, True]), np.float32),
+        (np.array([1, 2, 3], np.int16), np.float64),
+        (np.array([1, 2, 3], np.uint8), np.float64),
+        (np.array([True, False, True]), np.float64),
         (np.array([1, 2, 3], np.float16), np.float32),
         (np.array([1, 2, 3], ">f8"), np.float64),
         (np.array([1, 2, 3], ">f4"), np.float32),
@@ -121,7 +124,8 @@ def test_scalars_are_numbers_or_arrays_without_dimensions():
 def test_results_go_where_they_are_wanted():
     program = gx.compile("input x[N]; y[i] = 2 * x[i]; z = sum[i] x[i]")
     y, z = np.empty(3), np.empty(())
-    for out in [(y, z), [y, z], {"y": y, "z": z}, {"y": y}, (y, None)]:
+    mapping = MappingProxyType({"y": y})
+    for out in [(y, z), [y, z], {"y": y, "z": z}, {"y": y}, (y, None), {"y": y, "z": None}, mapping]:
         y.fill(np.nan)
         results = program([1.0, 2.0, 3.0], out=out)
         assert results.y is y and results.z == 6.0

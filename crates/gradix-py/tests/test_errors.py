@@ -5,6 +5,7 @@ import pickle
 import random
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -80,6 +81,34 @@ MISTAKES = {
     "broadcast": (
         lambda p: gx.compile("input x[N, M]; y = sum[i, j] x[i, j]")(
             np.broadcast_to(1.0, (10**9, 10**9)), backend="interp"
+        ),
+        gx.RunError,
+        ["memory"],
+    ),
+    "list of sizes": (lambda p: gx.compile(RBF, sizes=[("N", 3)]), gx.ArgumentError, ["sizes"]),
+    "numbered size": (lambda p: gx.compile(RBF, sizes={3: 3}), gx.ArgumentError, ["3"]),
+    "large size": (lambda p: gx.compile(RBF, sizes={"N": 2**70}), gx.GradixError, [""]),
+    "surrogate": (lambda p: gx.compile("y = \ud800"), gx.GradixError, ["surrogate"]),
+    "wrt numbers": (lambda p: p.grad(X, Z, W, dy=DY, wrt=[0]), gx.ArgumentError, ["[0]"]),
+    "no mode": (lambda p: p.derivative(mode=None), gx.ArgumentError, ["mode"]),
+    "no tangents": (lambda p: p.jvp((X, Z, W), None), gx.ArgumentError, [""]),
+    "tangent twice": (lambda p: p.jvp((X, Z, W), (X, Z, W), x_dot=X), gx.ArgumentError, ["'x_dot'", "twice"]),
+    "number for a shape": (lambda p: p.shapes(3, 2, 1), gx.ArgumentError, [""]),
+    "negative shape": (lambda p: p.shapes((-3, 3), (2, 3), (2,)), gx.ArgumentError, [""]),
+    "negative seed": (lambda p: p.check(seed=-1), gx.ArgumentError, [""]),
+    "tolerance": (lambda p: p.check(tolerance=float("nan")), gx.ArgumentError, ["'tolerance'"]),
+    "unknown checked size": (lambda p: p.check(sizes={"Q": 3}), gx.ArgumentError, ["'Q'", "N"]),
+    "element text": (lambda p: p.explain("x", at="a"), gx.ArgumentError, [""]),
+    "unknown batch": (lambda p: p.batched("q"), gx.ArgumentError, ["'q'"]),
+    "batched result": (lambda p: p.batched("y"), gx.ArgumentError, ["'y'"]),
+    "hessian memory": (
+        lambda p: gx.compile("input x[N]; y = sum[i] x[i]^2").hessian(np.broadcast_to(1.0, (1 << 40,))),
+        gx.RunError,
+        ["memory"],
+    ),
+    "converted memory": (
+        lambda p: gx.compile("input x[N], t[M]; y = sum[i, j] x[i] * t[j]")(
+            np.broadcast_to(np.float32(1), (1 << 46,)), W
         ),
         gx.RunError,
         ["memory"],
@@ -178,6 +207,22 @@ def test_deep_and_long_texts_are_refused_without_harm():
             gx.compile(text)
         except gx.GradixError as error:
             assert len(str(error)) < 10_000_000
+
+
+def test_errors_in_several_threads_do_not_block_each_other():
+    program, large = gx.compile("input x[N]; y = sum[i] x[i]^2", backend="vm"), np.broadcast_to(1.0, (1 << 40,))
+
+    def mistakes():
+        for _ in range(300):
+            with pytest.raises(gx.RunError):
+                program.hessian(large)
+
+    threads = [threading.Thread(target=mistakes, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_exceptions_can_be_pickled():

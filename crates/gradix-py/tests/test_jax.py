@@ -1,5 +1,7 @@
 """Programs among JAX's transformations."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -96,6 +98,11 @@ def test_several_results_and_unused_ones():
     assert results.a == 5.0 and results.names == ("a", "b")
     assert_allclose(jax.grad(lambda x: function(x).a)(jnp.arange(3.0)), [0.0, 2.0, 4.0])
     assert_allclose(jax.grad(lambda x: function(x).b.sum())(jnp.arange(3.0)), [3.0, 3.0, 3.0])
+    assert jax.jit(function)(jnp.arange(3.0)).a == 5.0
+    assert jax.vmap(function)(jnp.ones((2, 3))).b.shape == (2, 3)
+    assert jax.eval_shape(function, jnp.ones(3)).b.shape == (3,)
+    assert_allclose(jax.jacrev(function)(jnp.arange(3.0)).a, [0.0, 2.0, 4.0])
+    assert_allclose(jax.jvp(function, (jnp.ones(3),), (jnp.ones(3),))[1].b, [3.0, 3.0, 3.0])
 
 
 def test_types():
@@ -103,7 +110,9 @@ def test_types():
     single, double = jnp.ones(2, jnp.float32), jnp.ones(2)
     assert function(single, 2.0).dtype == jnp.float32 and function(double, 2).dtype == jnp.float64
     assert function(single, jnp.float64(2)).dtype == jnp.float64
-    assert function(jnp.arange(3, dtype=jnp.int32), 2.0).dtype == jnp.float32
+    assert function(jnp.arange(3, dtype=jnp.int32), 2.0).dtype == jnp.float64
+    assert function(jnp.ones(3, jnp.bfloat16), 2.0).dtype == jnp.float32
+    assert gx.jax.function(gx.compile("input x; y = x * x"))(1.1) == 1.1 * 1.1
     assert jax.grad(lambda x: function(x, 2.0).sum())(single).dtype == jnp.float32
     with pytest.raises(gx.DtypeError, match="complex"):
         function(double + 1j, 2.0)
@@ -136,6 +145,22 @@ def test_mistakes(rbf):
         jax.jit(function)(x, z)
     with pytest.raises(gx.ArgumentError, match="'q'"):
         function(x, z, w, q=1)
+    for wrong in (None, "text", [[1.0], [1.0, 2.0]]):
+        with pytest.raises(gx.ArgumentError, match="'w'"):
+            function(x, z, wrong)
+    with pytest.raises(gx.ArgumentError, match="'N'"):
+        gx.jax.function(gx.compile("param N; y[i in 0..N] = i"))(N=2.7)
+
+
+def test_without_jit(rbf):
+    function, x, z, w = rbf
+    with jax.disable_jit():
+        assert_allclose(function(x, z, w), reference(x, z, w), rtol=1e-12)
+
+
+def test_functions_can_be_pickled(rbf):
+    function, x, z, w = rbf
+    assert_allclose(pickle.loads(pickle.dumps(function))(x, z, w), function(x, z, w))
 
 
 def test_arrays_are_handed_over_without_copies(rbf):

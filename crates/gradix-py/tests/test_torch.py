@@ -1,6 +1,7 @@
 """Programs among PyTorch's tensors."""
 
 import copy
+import pickle
 
 import pytest
 from programs import NASTY, RBF, nasty
@@ -137,6 +138,43 @@ def test_compiled_code_has_one_opaque_operator(rbf):
     )
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_forward_mode_keeps_its_tangents():
+    function = gx.torch.function(gx.compile("input x[N]; y[i] = x[i]^2"))
+    x = torch.tensor([1.0, 2.0, 3.0])
+    tangent = torch.compile(lambda x: torch.func.jvp(function, (x,), (torch.ones(3),))[1], backend="aot_eager")(x)
+    assert tangent.tolist() == [2.0, 4.0, 6.0]
+    jacobian = torch.compile(torch.func.jacfwd(function), backend="aot_eager")(x)
+    assert jacobian.diag().tolist() == [2.0, 4.0, 6.0]
+
+
+def test_traces_have_the_operator():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    function = gx.torch.function(gx.compile("input x[N]; y[i] = x[i]^2"))
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert make_fx(function)(torch.ones(3))(x).tolist() == [1.0, 4.0, 9.0]
+    slope = torch.func.grad(lambda x: function(x).sum())
+    assert make_fx(slope)(torch.ones(3))(x).tolist() == [2.0, 4.0, 6.0]
+    assert make_fx(torch.func.vmap(function))(torch.ones(2, 3))(torch.stack([x, x]))[1].tolist() == [1.0, 4.0, 9.0]
+
+
+def test_functions_of_several_results_can_be_transformed():
+    function = gx.torch.function(gx.compile("input x[N]; a = sum[i] x[i]^2; b[i] = 3 * x[i]"))
+    x = torch.arange(3.0)
+    assert torch.func.vmap(function)(torch.stack([x, x])).a.tolist() == [5.0, 5.0]
+    assert torch.func.jacrev(function)(x).a.tolist() == [0.0, 2.0, 4.0]
+    assert torch.func.jvp(function, (x,), (torch.ones(3),))[1].b.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_functions_can_be_pickled():
+    function = gx.torch.function(gx.compile(RBF), backend="vm", threads=1)
+    again = pickle.loads(pickle.dumps(function))
+    assert repr(again) == repr(function) == "<gradix.torch.Function: y[N] of x[N, D], z[M, D], w[M]>"
+    layer = pickle.loads(pickle.dumps(Layer()))
+    torch.testing.assert_close(layer(torch.ones(5)), torch.full((3,), 3.0))
+
+
 def test_the_operator_keeps_the_rules_of_pytorch(rbf):
     _, x, z, w = rbf
     torch.library.opcheck(torch.ops.gradix.call.default, ([x, z, w], gx.compile(RBF).text, "", "auto", 0))
@@ -207,6 +245,15 @@ def test_mistakes(rbf):
         function(x, z)
     with pytest.raises(gx.ArgumentError, match="'q'"):
         function(x, z, w, q=1)
+    for wrong in (None, "text", [[1.0], [1.0, 2.0]], torch.ones(4).to_sparse()):
+        with pytest.raises(gx.ArgumentError, match="'w'"):
+            function(x, z, wrong)
+    with pytest.raises(gx.ArgumentError, match="'N'"):
+        gx.torch.function(gx.compile("param N; y[i in 0..N] = i"))(N=2.7)
+    with pytest.raises(gx.ArgumentError, match="program"):
+        gx.torch.function("input x; y = x")
+    with pytest.raises(gx.ArgumentError, match="threads"):
+        gx.torch.function(gx.compile(RBF), threads=0)
 
 
 def test_threads_of_autograd_and_of_gradix(rbf):

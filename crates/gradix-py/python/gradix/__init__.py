@@ -69,6 +69,10 @@ for _public in (Explanation, Picture):
     _public.__module__ = __name__
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     # PyTorch and JAX take long to import: only who asks for them pays for them.
     if name in ("jax", "torch"):

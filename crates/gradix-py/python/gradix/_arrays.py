@@ -9,7 +9,7 @@ from typing import Any
 class Arrays(tuple[Any, ...]):
     """Arrays in order, each with a name: ``g[0]``, ``g["x"]`` and ``g.x`` are the same.
 
-    A name that tuples use for themselves, such as ``count``, is reached in brackets only.
+    A name that is used already, such as ``count`` or ``names``, is reached in brackets only.
 
     >>> g = Arrays(["x", "w"], [1.0, 2.0])
     >>> g.x, g["w"], list(g)
@@ -35,6 +35,10 @@ class Arrays(tuple[Any, ...]):
             except ValueError:
                 raise KeyError(key) from None
         return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is this name, or this value."""
+        return key in self.names if isinstance(key, str) else super().__contains__(key)
 
     def __getattr__(self, name: str) -> Any:
         if name != "names" and name in self.names:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Diagnostic(NamedTuple):
@@ -103,6 +108,23 @@ class InternalError(GradixError, RuntimeError):
 
 class GradixWarning(UserWarning):
     """A computation was done, but not in the way that was asked for."""
+
+
+def in_the_family(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose exceptions for arguments of a wrong kind are of the family."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except (GradixError, OSError):
+            raise
+        except MemoryError as error:
+            raise RunError(f"there is not enough memory: {error}") from error
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise ArgumentError(str(error)) from error
+
+    return guarded
 
 
 def warn(message: str) -> None:

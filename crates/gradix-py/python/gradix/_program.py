@@ -6,10 +6,10 @@ import functools
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast, get_args
 
 from ._arrays import Arrays
-from ._errors import ArgumentError, GradixError
+from ._errors import ArgumentError, GradixError, in_the_family
 from ._gradix import Function, Plan
 from ._notebook import Explanation, Picture
 
@@ -26,6 +26,7 @@ Names = str | Iterable[str] | None
 Chosen = tuple[str, ...] | None
 
 
+@in_the_family
 def compile(
     source: str | os.PathLike[str],
     *,
@@ -61,8 +62,11 @@ def compile(
     """
     if not isinstance(source, (str, os.PathLike)):
         raise ArgumentError(f"a program is a text or the path of a file, and {source!r} is given")
-    if not isinstance(backend, str) or not isinstance(threads, int | None):
-        raise ArgumentError(f"'backend' is a name and 'threads' a number, and {backend!r} and {threads!r} are given")
+    if not isinstance(backend, str):
+        raise ArgumentError(f"'backend' is a name, and {backend!r} is given")
+    if not isinstance(threads, SupportsIndex | None):
+        raise ArgumentError(f"'threads' is a whole number of at least 1, and {threads!r} is given")
+    threads = threads if threads is None else operator.index(threads)
     name = "program"
     if not isinstance(source, str) or (source.endswith(".gx") and "\n" not in source):
         name = os.fspath(source)
@@ -113,8 +117,9 @@ class Program:
 
     - Arrays of float64 or float32, of any strides and order, are read where they lie. Results have the same type;
       if both types occur, float64.
-    - Other arrays, lists and whatever else NumPy can make an array of are converted, once in each call. So are arrays
-      that are not aligned or have the byte order of another machine, and float32 beside float64.
+    - Other arrays, lists and whatever else NumPy can make an array of are converted, once in each call: whole numbers to
+      the type of the others, and to float64 if there are none; float16 to float32. So are arrays that are not aligned
+      or have the byte order of another machine, and float32 beside float64.
     - An array that is not in C order and has at most 16 KiB is copied, as that is faster than anything else; so is one
       for which the reference interpreter computes.
     - A scalar argument can be a number.
@@ -283,6 +288,7 @@ class Program:
         values = plan.run(args, named, out, threads, backend, dtype)
         return Arrays(self._arguments(wrt), values)
 
+    @in_the_family
     def jvp(
         self,
         /,
@@ -321,6 +327,8 @@ class Program:
             tangents = {name: given for name, given in zip(inputs, tangents, strict=False) if given is not None}
         of = _names(of)
         plan = self._plan("jvp", tuple(tangents), of)
+        if clash := [name for name in plan.extra if name in sizes]:
+            raise ArgumentError(f"{clash[0]!r} is given twice, as a tangent and by name")
         named = dict(zip(plan.extra, tangents.values(), strict=True)) | sizes
         args: tuple[ArrayLike, ...] = ()
         if isinstance(primals, Mapping):
@@ -386,6 +394,7 @@ class Program:
         values = plan.run(args, named, out, threads, backend, dtype)
         return _by_result(self._results(of), [self._arguments(wrt)] * 2, values)
 
+    @in_the_family
     def shapes(
         self, /, *shapes: Sequence[int], **named: Sequence[int] | int
     ) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
@@ -405,6 +414,7 @@ class Program:
 
     # Derivatives as programs.
 
+    @in_the_family
     def derivative(
         self, wrt: Names = None, *, of: Names = None, mode: Mode = "reverse", inline: bool = False
     ) -> Program:
@@ -422,9 +432,12 @@ class Program:
         input x[N, N], df[N]
         dx[i, j in 0..N] = if i == j then 3 * df[i] * x[i, i]^2 else 0
         """
+        if mode not in (known := get_args(Mode)):
+            raise ArgumentError(f"'mode' is one of {', '.join(known)}, and {mode!r} is given")
         text = self._function.derive(mode, _names(wrt), _names(of), inline)
         return _compiled(text, "derivative", (), self._backend, self._threads)
 
+    @in_the_family
     def batched(self, names: Names = None) -> Program:
         """The program for a whole batch: the arguments named (all if None) get one more dimension, the first, and so do
         the results that depend on them.
@@ -451,8 +464,13 @@ class Program:
         """
         return Picture(self._function.draw(derivatives))
 
+    @in_the_family
     def explain(
-        self, wrt: Names = None, *, at: int | Sequence[int] | None = None, sizes: Mapping[str, int] | None = None
+        self,
+        wrt: Names = None,
+        *,
+        at: SupportsIndex | Sequence[int] | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> Explanation:
         """The integer algebra behind the derivative by an argument: for every place that reads it, the matrices, the index
         sets, and pictures of the points that read one element.
@@ -466,10 +484,11 @@ class Program:
         access 1: x[2*i]
         ...
         """
-        place = None if at is None else [at] if isinstance(at, int) else list(at)
+        place = None if at is None else [operator.index(at)] if isinstance(at, SupportsIndex) else list(at)
         text, svg = self._function.explain(_names(wrt), place, _sizes(sizes))
         return Explanation(text, svg)
 
+    @in_the_family
     def check(
         self, *, order: int = 1, seed: int = 0, tolerance: float | None = None, sizes: Mapping[str, int] | None = None
     ) -> tuple[Comparison, ...]:
@@ -487,6 +506,8 @@ class Program:
         """
         if order not in (1, 2):
             raise ArgumentError(f"'order' is 1 or 2, and {order!r} is given")
+        if tolerance is not None and not tolerance >= 0:
+            raise ArgumentError(f"'tolerance' is a number of at least 0, and {tolerance!r} is given")
         rows = self._function.check(order, seed, tolerance, _sizes(sizes))
         return tuple(
             Comparison(name, argument, tuple(shape), error, skipped, passed)
@@ -533,15 +554,17 @@ def _names(names: Names) -> tuple[str, ...] | None:
     """Names as a tuple, each once."""
     if names is None or isinstance(names, str):
         return names if names is None else (names,)
-    try:
-        return tuple(dict.fromkeys(names))
-    except TypeError:
-        raise ArgumentError(f"names are a string or several, and {names!r} is given") from None
+    chosen = tuple(dict.fromkeys(names)) if isinstance(names, Iterable) else (names,)
+    if not all(isinstance(name, str) for name in chosen):
+        raise ArgumentError(f"names are a string or several, and {names!r} is given")
+    return chosen
 
 
 def _sizes(sizes: Mapping[str, int] | None) -> list[tuple[str, int]]:
+    if not isinstance(sizes, Mapping | None):
+        raise ArgumentError(f"sizes are a mapping from names, and {sizes!r} is given")
     for name, size in (sizes or {}).items():
-        if not isinstance(size, SupportsIndex):
+        if not isinstance(name, str) or not isinstance(size, SupportsIndex):
             raise ArgumentError(f"the size {name!r} is a whole number, and {size!r} is given")
     return [(name, operator.index(size)) for name, size in (sizes or {}).items()]
 

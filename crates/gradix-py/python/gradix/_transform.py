@@ -7,11 +7,12 @@ derivative of a program, its tangent and its batch are programs. So one operatio
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, SupportsIndex
 
 from ._errors import ArgumentError
-from ._program import _CACHES, Backend, Program, _compiled
+from ._program import _CACHES, Backend, Program, _compiled, compile
 
 
 class Call(NamedTuple):
@@ -47,6 +48,30 @@ class Call(NamedTuple):
         """A call of a program that was made from this one, at the sizes that this one has for arrays of these shapes."""
         sizes = self.program.shapes(*shapes, **dict(self.sizes))[0] | more
         return Call(program.text, tuple((name, sizes[name]) for name in program.sizes), self.backend, self.threads)
+
+
+class Transformed:
+    """A program as a function of a framework's arrays; what `torch.function` and `jax.function` have in common."""
+
+    def __init__(self, program: Program, backend: Backend | None, threads: int | None) -> None:
+        if not isinstance(program, Program):
+            raise ArgumentError(f"a program is expected, made by gradix.compile, and {program!r} is given")
+        chosen = compile(
+            program.source, sizes=dict(program._sizes), backend=backend or program._backend, threads=threads
+        )
+        self.program = program
+        """The program."""
+        self._names, self._results, self._free = tuple(program.inputs), tuple(program.outputs), program.sizes
+        self._text, self._backend = program.text, chosen._backend
+        self._threads = threads or program._threads or 0
+        self.__name__ = "_".join(self._results)
+        self.__doc__ = f"{program!r}"
+
+    def __repr__(self) -> str:
+        return repr(self.program).replace("gradix.Program", f"{type(self).__module__}.{type(self).__name__}", 1)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.program, self._backend, self._threads or None)
 
 
 class Derived(NamedTuple):
@@ -85,7 +110,9 @@ def bind(
         if name in names:
             given[name] = value
         elif name in free:
-            sizes[name] = int(value)
+            if not isinstance(value, SupportsIndex):
+                raise ArgumentError(f"the size {name!r} is a whole number, and {value!r} is given")
+            sizes[name] = operator.index(value)
         else:
             raise ArgumentError(f"the program has no argument or size {name!r}; there is {', '.join(names)}")
     for name in names:

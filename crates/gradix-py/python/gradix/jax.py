@@ -25,15 +25,15 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ._arrays import Arrays
-from ._errors import DtypeError
+from ._errors import ArgumentError, DtypeError
 from ._gradix import xla_handler
 from ._program import Backend, Program
-from ._transform import Call, bind, derived
+from ._transform import Call, Transformed, bind, derived
 
-__all__ = ["function"]
+__all__ = ["Function", "function"]
 
 
-def function(program: Program, *, backend: Backend | None = None, threads: int | None = None) -> Callable[..., Any]:
+def function(program: Program, *, backend: Backend | None = None, threads: int | None = None) -> Function:
     """A program as a function of JAX's arrays.
 
     It works under `jax.jit`, `jax.grad`, `jax.jvp`, `jax.vjp`, `jax.vmap` and the others, in any combination and to any
@@ -49,25 +49,37 @@ def function(program: Program, *, backend: Backend | None = None, threads: int |
     Returns:
         A function that returns an array, or several as `gradix.Arrays`.
     """
-    names, results, free = tuple(program.inputs), tuple(program.outputs), program.sizes
-    text, chosen, count = program.text, backend or program._backend, threads or program._threads or 0
+    return Function(program, backend, threads)
 
-    def call(*args: Any, **named: Any) -> Any:
-        values, sizes = bind(names, free, args, named)
-        given = _arrays(names, values)
-        described = Call(text, tuple(sizes.items()), chosen, count).at([array.shape for array in given])
-        arrays = _bind(described, given, given[0].dtype if given else jnp.result_type(float))
-        return arrays[0] if len(results) == 1 else Arrays(results, arrays)
 
-    return call
+class Function(Transformed):
+    """A program as a function of JAX's arrays. Made by `function`."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Computes the results: an array, or several as `gradix.Arrays`."""
+        values, sizes = bind(self._names, self._free, args, named)
+        given = _arrays(self._names, values)
+        call = Call(self._text, tuple(sizes.items()), self._backend, self._threads).at([array.shape for array in given])
+        arrays = _bind(call, given, given[0].dtype if given else jnp.result_type(float))
+        return arrays[0] if len(self._results) == 1 else Arrays(self._results, arrays)
 
 
 def _arrays(names: Sequence[str], values: Sequence[Any]) -> list[jax.Array]:
     """Arrays of one type."""
-    dtype = jnp.result_type(*values, jnp.float32(0).dtype) if values else jnp.result_type(float)
+    arrays = []
+    for name, value in zip(names, values, strict=True):
+        if value is None or isinstance(value, str):
+            raise ArgumentError(f"{name!r} is {value!r}, but an array or a number is expected")
+        try:
+            arrays.append(value if isinstance(value, (jax.Array, np.ndarray, int, float)) else jnp.asarray(value))
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"{name!r} can't be made an array: {error}") from error
+    dtype = jnp.result_type(*arrays, float)
+    if dtype in (jnp.bfloat16, jnp.float16):
+        dtype = jnp.dtype(jnp.float32)
     if dtype not in (jnp.float32, jnp.float64):
         raise DtypeError(f"{', '.join(names)} have elements of type {dtype}, but float64 or float32 is expected")
-    return [jnp.asarray(value, dtype) for value in values]
+    return [jnp.asarray(array, dtype) for array in arrays]
 
 
 # One primitive for all programs: the text is a parameter, and so tangents, transposes and batches of any order are calls of
@@ -89,7 +101,8 @@ def _compiled(call: Call, dtype: Any) -> Callable[..., list[Any]]:
 
 @_call.def_impl
 def _run(*arrays: Any, call: Call, dtype: Any) -> list[Any]:
-    return _compiled(call, dtype)(*arrays)
+    with jax.disable_jit(False):
+        return _compiled(call, dtype)(*arrays)
 
 
 @_call.def_abstract_eval
@@ -160,6 +173,9 @@ def _batch(arrays: Sequence[Any], dims: Sequence[Any], *, call: Call, dtype: Any
     return results, [0 if len(after) > len(before) else None for after, before in ranks]
 
 
+jax.tree_util.register_pytree_node(
+    Arrays, lambda arrays: (tuple(arrays), arrays.names), lambda names, values: Arrays(names, values)
+)
 ad.primitive_jvps[_call] = _jvp
 ad.primitive_transposes[_call] = _transpose
 batching.primitive_batchers[_call] = _batch

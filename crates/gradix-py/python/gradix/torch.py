@@ -12,21 +12,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils._pytree import register_pytree_node
 
 from ._arrays import Arrays
 from ._errors import ArgumentError, DtypeError
 from ._program import Backend, Program
-from ._transform import Call, bind, derived
+from ._transform import Call, Transformed, bind, derived
 
-__all__ = ["function"]
+__all__ = ["Function", "function"]
 
 
-def function(program: Program, *, backend: Backend | None = None, threads: int | None = None) -> Callable[..., Any]:
+def function(program: Program, *, backend: Backend | None = None, threads: int | None = None) -> Function:
     """A program as a function of tensors.
 
     It takes part in autograd, to any order; works under `torch.func.grad` and `torch.func.vmap`, where a batch is one call
@@ -42,16 +46,18 @@ def function(program: Program, *, backend: Backend | None = None, threads: int |
     Returns:
         A function that returns a tensor, or several as `gradix.Arrays`.
     """
-    names, results, free = tuple(program.inputs), tuple(program.outputs), program.sizes
-    text, chosen, count = program.text, backend or program._backend, threads or program._threads or 0
+    return Function(program, backend, threads)
 
-    def call(*args: Any, **named: Any) -> Any:
-        values, sizes = bind(names, free, args, named)
-        given = _tensors(names, values) or [torch.empty(0, dtype=torch.float64)]
-        tensors = _apply(Call(text, tuple(sizes.items()), chosen, count), given)
-        return tensors[0] if len(results) == 1 else Arrays(results, tensors)
 
-    return call
+class Function(Transformed):
+    """A program as a function of tensors. Made by `function`."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Computes the results: a tensor, or several as `gradix.Arrays`."""
+        values, sizes = bind(self._names, self._free, args, named)
+        given = _tensors(self._names, values) or [torch.empty(0, dtype=torch.float64)]
+        tensors = _apply(Call(self._text, tuple(sizes.items()), self._backend, self._threads), given)
+        return tensors[0] if len(self._results) == 1 else Arrays(self._results, tensors)
 
 
 def _tensors(names: Sequence[str], values: Sequence[Any]) -> list[Tensor]:
@@ -72,7 +78,12 @@ def _tensors(names: Sequence[str], values: Sequence[Any]) -> list[Tensor]:
 
 def _tensor(name: str, value: Any, dtype: torch.dtype) -> Tensor:
     if not isinstance(value, Tensor):
-        return torch.as_tensor(value, dtype=dtype)
+        try:
+            return torch.as_tensor(value, dtype=dtype)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ArgumentError(f"{name!r} can't be made a tensor: {error}") from error
+    if value.layout is not torch.strided:
+        raise ArgumentError(f"{name!r} has the layout {value.layout}, but a strided tensor is expected")
     if value.device.type not in ("cpu", "meta"):
         raise ArgumentError(f"{name!r} is on the device {value.device}, but a tensor on the CPU is expected")
     return value.to(dtype)
@@ -110,6 +121,9 @@ def _fake(tensors: Sequence[Tensor], text: str, sizes: str, backend: str, thread
 def _apply(call: Call, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     description = _description(call)
     if torch.compiler.is_compiling():
+        if forward_ad._current_level >= 0:
+            # An operator would lose the tangents.
+            torch._dynamo.graph_break()
         return _operator(tensors, *description)
     return _Function.apply(*description, *tensors)
 
@@ -119,11 +133,16 @@ def _is_plain(tensor: Tensor) -> bool:
     return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
 
 
+def _is_traced() -> bool:
+    """Whether somebody watches what operators do."""
+    return _get_current_dispatch_mode() is not None
+
+
 class _Function(torch.autograd.Function):
     @staticmethod
     def forward(text: str, sizes: str, backend: str, threads: int, *tensors: Tensor) -> tuple[Tensor, ...]:
         # The operator knows what to do with tensors that are no numbers; for others it is a long way.
-        if all(_is_plain(tensor) for tensor in tensors):
+        if all(_is_plain(tensor) for tensor in tensors) and not _is_traced():
             return tuple(_compute(_described(text, sizes, backend, threads), tensors))
         return tuple(_operator(tensors, text, sizes, backend, threads))
 
@@ -159,6 +178,14 @@ def _backward(ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
 
 
 _operator.register_autograd(_backward, setup_context=_remember)
+# Autograd asks for the signature at every call.
+_Function.forward.__signature__ = inspect.signature(_Function.forward)  # type: ignore[attr-defined]
+register_pytree_node(
+    Arrays,
+    lambda arrays: (list(arrays), arrays.names),
+    lambda values, names: Arrays(names, values),
+    serialized_type_name="gradix.Arrays",
+)
 
 
 def _pull_back(

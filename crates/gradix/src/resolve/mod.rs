@@ -15,14 +15,13 @@ mod survey;
 use crate::bounds::{self, Violation};
 use crate::diagnostic::{Diagnostic, Result, Span};
 use crate::program::{Affine, Constraint, ExprId, ParamId, Program, TensorId};
+use crate::syntax::MAX_ERRORS;
 use crate::syntax::ast::{Ast, StatementKind};
 use gradix_int::Int;
 use std::collections::HashMap;
 
 /// The most indices that can be in scope at one place.
 pub const MAX_INDICES: usize = 24;
-/// The most diagnostics about one text; nobody reads more.
-pub const MAX_DIAGNOSTICS: usize = 100;
 /// The largest coefficient or constant in an index expression.
 pub const MAX_COEFFICIENT: i64 = 1 << 40;
 
@@ -76,6 +75,7 @@ pub fn resolve(ast: &Ast, fixed: &[(String, Int)]) -> Result<Resolved> {
     }
     if !resolver.diagnostics.is_empty() {
         resolver.diagnostics.sort_by_key(|d| d.labels.first().map(|l| l.span));
+        resolver.diagnostics.truncate(MAX_ERRORS);
         return Err(resolver.diagnostics);
     }
     let Resolver { mut program, mut places, .. } = resolver;
@@ -113,7 +113,7 @@ struct Resolver {
 
 impl Resolver {
     fn report(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() < MAX_DIAGNOSTICS && !self.diagnostics.contains(&diagnostic) {
+        if self.diagnostics.len() < 2 * MAX_ERRORS && !self.diagnostics.contains(&diagnostic) {
             self.diagnostics.push(diagnostic);
         }
     }
