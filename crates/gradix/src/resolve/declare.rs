@@ -260,6 +260,10 @@ impl Resolver {
     /// The error for a name that stands for nothing; `scope` holds the indices at hand.
     pub(super) fn unknown(&self, text: &str, span: Span, scope: &[(String, usize)]) -> Diagnostic {
         let diagnostic = Diagnostic::error("unknown-name", format!("unknown name '{text}'")).at(span);
+        if let Some((_, bound)) = self.reduced.iter().find(|(name, _)| name == text) {
+            let hint = "a reduction ends before '+' and '-': put what it is to contain in parentheses";
+            return diagnostic.label(*bound, "bound here").hint(hint);
+        }
         let known = scope.iter().map(|(n, _)| n.as_str()).chain(self.symbols.keys().map(String::as_str));
         match nearest(text, known) {
             Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),

@@ -42,6 +42,7 @@ impl Resolver {
             return;
         }
         let before = self.diagnostics.len();
+        self.reduced.clear();
         let tensor = self.survey(definition).and_then(|survey| {
             let (ranges, unknown_range) = self.infer(&survey);
             let frame = Frame {

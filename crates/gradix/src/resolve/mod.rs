@@ -106,6 +106,8 @@ struct Resolver {
     declared: HashMap<String, Span>,
     /// Sizes that were declared by an extent.
     implied: Vec<String>,
+    /// The indices of reductions in this definition so far.
+    reduced: Vec<(String, Span)>,
     /// Names with a mistake in their declaration: their users are not blamed.
     broken: Vec<String>,
     diagnostics: Vec<Diagnostic>,

@@ -105,6 +105,9 @@ impl Resolver {
         if let (true, Some(range), Some(written)) = (output, range, &written) {
             self.check_output_range(name.text.as_str(), written, range.low.span.to(range.high.span));
         }
+        if !output {
+            self.reduced.push((name.text.clone(), name.span));
+        }
         let number = survey.indices.len();
         survey.indices.push(Introduced { name: name.text.clone(), span: name.span, range: written, output });
         survey.scope.push((name.text.clone(), number));
