@@ -29,7 +29,7 @@ def test_docstrings(name):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_pages(page):
-    """All blocks of a page are one session; those with a prompt show what comes out, others just run."""
+    """Blocks are run one after the other, with the names of those before; where there are prompts, what comes out is compared."""
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert blocks, "a page about Python has some"

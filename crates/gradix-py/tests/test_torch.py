@@ -207,6 +207,7 @@ def test_types(rbf):
     assert scale(single, 2.0).dtype == torch.float32 and scale(double, 2).dtype == torch.float64
     assert scale(single, torch.tensor(2.0, dtype=torch.float64)).dtype == torch.float64
     assert scale(torch.arange(3), 2.0).dtype == torch.float32
+    assert scale(torch.ones(2, dtype=torch.bfloat16), 2.0).dtype == torch.float32
     mixed = torch.ones(2, requires_grad=True)
     scale(mixed, torch.tensor(2.0, dtype=torch.float64)).sum().backward()
     assert mixed.grad.dtype == torch.float32

@@ -70,6 +70,8 @@ def _tensors(names: Sequence[str], values: Sequence[Any]) -> list[Tensor]:
             dtype = torch.promote_types(dtype, other)
         if not dtype.is_floating_point and not dtype.is_complex:
             dtype = torch.get_default_dtype()
+        if dtype in (torch.float16, torch.bfloat16):
+            dtype = torch.float32
     if dtype not in (torch.float32, torch.float64):
         name = next(name for name, value in zip(names, values, strict=True) if isinstance(value, Tensor))
         raise DtypeError(f"{name!r} and the others have elements of type {dtype}, but float64 or float32 is expected")
