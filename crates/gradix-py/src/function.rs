@@ -13,7 +13,7 @@ use gradix_run::check::{Settings, check};
 use gradix_run::function::How;
 use gradix_run::{Backend, Gradient, gradient};
 use gradix_view::Source;
-use gradix_view::lattice::Lattice;
+use gradix_view::lattice::{self, Lattice};
 use pyo3::prelude::*;
 
 use crate::errors::{Kind, error, guarded, refuse};
@@ -174,10 +174,11 @@ impl Function {
             let refuse = |errors| self.refuse(py, Kind::Argument, errors);
             let reports = explain(self.program(), wrt.as_deref(), None).map_err(refuse)?;
             let text = gradix_view::explain::text(self.program(), &reports);
+            let (given, places) = (named(sizes), self.run.places());
+            lattice::known(self.program(), &given).map_err(refuse)?;
             if !reports.iter().any(|report| Lattice::can_draw(self.program(), report)) {
                 return Ok((text, String::new()));
             }
-            let (given, places) = (named(sizes), self.run.places());
             let sizes = gradix_view::explain::sizes(self.program(), &reports, &given, at.as_deref(), places);
             let sizes = sizes.map_err(|errors| self.refuse_asked(py, Kind::Shape, errors))?;
             let svg = gradix_view::explain::lattices(self.program(), &reports, &sizes, at.as_deref());
@@ -222,12 +223,9 @@ impl Function {
 
     /// Sizes for a trial, those that are not given small.
     fn choose(&self, given: Vec<(String, i64)>) -> gradix::Result<Vec<Int>> {
-        let known = gradix_run::function::free_names(self.program());
-        if let Some((name, _)) = given.iter().find(|(name, _)| !known.contains(name)) {
-            let unknown = Diagnostic::error("unknown-name", format!("the program has no size '{name}'"));
-            return Err(one(unknown.hint(format!("there is {}", known.join(", ")))));
-        }
-        sizes::choose(self.program(), &Known { given: named(given), shapes: Vec::new() }, self.run.places())
+        let given = named(given);
+        lattice::known(self.program(), &given)?;
+        sizes::choose(self.program(), &Known { given, shapes: Vec::new() }, self.run.places())
     }
 
     fn refuse(&self, py: Python<'_>, kind: Kind, errors: Vec<Diagnostic>) -> PyErr {
@@ -295,7 +293,8 @@ fn options(mode: &str, wrt: Names, of: Names) -> gradix::Result<Options> {
     Ok(Options { mode, wrt, of, with_results: false })
 }
 
-fn named(sizes: Vec<(String, i64)>) -> Vec<(String, Int)> {
+/// Sizes by name, as the compiler takes them.
+pub fn named(sizes: Vec<(String, i64)>) -> Vec<(String, Int)> {
     sizes.into_iter().map(|(name, size)| (name, Int::from(size))).collect()
 }
 

@@ -22,6 +22,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::arrays::{Given, Place, common_type, numpy};
 use crate::errors::{Kind, error, guarded, refuse, warn};
+use crate::function::named;
 use crate::outputs::{Outputs, tuple};
 
 /// Sizes by name.
@@ -145,7 +146,7 @@ impl Plan {
         sizes: Vec<(String, i64)>,
     ) -> PyResult<(Vec<(String, i64)>, Vec<Vec<usize>>)> {
         guarded(py, || {
-            let sizes: Vec<(String, Int)> = sizes.into_iter().map(|(name, size)| (name, Int::from(size))).collect();
+            let sizes = named(sizes);
             let shapes: Vec<Option<&[usize]>> = shapes.iter().map(|shape| Some(shape.as_slice())).collect();
             let (bound, computed) = self.bind(py, &shapes, &sizes)?;
             let program = self.base.program();

@@ -99,6 +99,11 @@ MISTAKES = {
     "tolerance": (lambda p: p.check(tolerance=float("nan")), gx.ArgumentError, ["'tolerance'"]),
     "unknown checked size": (lambda p: p.check(sizes={"Q": 3}), gx.ArgumentError, ["'Q'", "N"]),
     "element text": (lambda p: p.explain("x", at="a"), gx.ArgumentError, [""]),
+    "unknown size, nothing drawn": (
+        lambda p: gx.compile("input x[A, B, C, D]; y[i, j, k, l] = x[l, k, j, i]").explain("x", sizes={"Q": 3}),
+        gx.ArgumentError,
+        ["'Q'"],
+    ),
     "unknown batch": (lambda p: p.batched("q"), gx.ArgumentError, ["'q'"]),
     "batched result": (lambda p: p.batched("y"), gx.ArgumentError, ["'y'"]),
     "hessian memory": (

@@ -177,7 +177,9 @@ def test_functions_can_be_pickled():
 
 def test_the_operator_keeps_the_rules_of_pytorch(rbf):
     _, x, z, w = rbf
-    torch.library.opcheck(torch.ops.gradix.call.default, ([x, z, w], gx.compile(RBF).text, "", "auto", 0))
+    from torch import library
+
+    library.opcheck(torch.ops.gradix.call.default, ([x, z, w], gx.compile(RBF).text, "", "auto", 0))
 
 
 def test_tensors_of_any_strides_are_read(rbf):

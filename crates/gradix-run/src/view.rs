@@ -78,6 +78,9 @@ unsafe fn push<T: Copy>(copy: &mut Vec<T>, start: *const T, shape: &[usize], str
     // SAFETY: as the caller promises; only elements of the array are pointed to.
     unsafe {
         match (shape, strides) {
+            ([extent], [stride]) => {
+                copy.extend((0..*extent as isize).map(|place| *start.wrapping_offset(place * stride)));
+            }
             ([extent, shape @ ..], [stride, strides @ ..]) => {
                 for place in 0..*extent as isize {
                     push(copy, start.wrapping_offset(place * stride), shape, strides);

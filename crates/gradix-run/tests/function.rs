@@ -102,6 +102,7 @@ fn many_layouts_do_not_make_code_without_end() {
         let got = run(&function, HOW, &[(&data, 0, &[50, 60], &[step, 2])]);
         assert!(got.iter().all(|value| *value == 60.0), "{step}");
     }
+    assert!((10..=65).contains(&function.variants()), "{}", function.variants());
 }
 
 #[test]

@@ -120,7 +120,7 @@ class Program:
     - Other arrays, lists and whatever else NumPy can make an array of are converted, once in each call: whole numbers to
       the type of the others, and to float64 if there are none; float16 to float32. So are arrays that are not aligned
       or have the byte order of another machine, and float32 beside float64.
-    - An array that is not in C order and has at most 16 KiB is copied, as that is faster than anything else; so is one
+    - An array that is not in C order and has at most 16 KiB is copied, which takes at most 10 µs; so is one
       for which the reference interpreter computes.
     - A scalar argument can be a number.
 

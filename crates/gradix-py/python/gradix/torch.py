@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 from torch.utils._pytree import register_pytree_node
@@ -95,7 +95,7 @@ def _tensor(name: str, value: Any, dtype: torch.dtype) -> Tensor:
 # operator. A program without arguments gets one tensor nevertheless, of the type that its results are to have.
 
 
-@torch.library.custom_op("gradix::call", mutates_args=(), device_types="cpu")
+@library.custom_op("gradix::call", mutates_args=(), device_types="cpu")
 def _operator(tensors: Sequence[Tensor], text: str, sizes: str, backend: str, threads: int) -> list[Tensor]:
     return _compute(_described(text, sizes, backend, threads), tensors)
 

@@ -10,7 +10,7 @@ mod panel;
 mod sizes;
 
 pub use draw::draw;
-pub use sizes::sizes;
+pub use sizes::{known, sizes};
 
 use std::collections::BTreeMap;
 

@@ -99,7 +99,7 @@ const OUTSIDE: i64 = 1_000;
 const IMPOSSIBLE: i64 = 1_000_000;
 
 /// The names of all sizes that can be given; refuses others.
-fn known(program: &Program, given: &[(String, Int)]) -> Result<Vec<String>> {
+pub fn known(program: &Program, given: &[(String, Int)]) -> Result<Vec<String>> {
     let free = program.params.iter().filter(|param| param.kind == ParamKind::Free);
     let names: Vec<String> = free.map(|param| param.name.clone()).collect();
     let list = if names.is_empty() { "none".into() } else { names.join(", ") };
