@@ -61,7 +61,7 @@ pub fn layout(shape: &[usize], strides: &[isize]) -> Option<(Layout, Vec<usize>,
 }
 
 /// Whether elements follow each other in row-major order. Where a dimension has one element its stride says nothing.
-fn is_dense(shape: &[usize], strides: &[isize]) -> bool {
+pub fn is_dense(shape: &[usize], strides: &[isize]) -> bool {
     let mut next = 1;
     let mut follows = |(&length, &stride): (&usize, &isize)| {
         let follows = length == 1 || stride == next;

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "the elements are behind a pointer")]
 
+use crate::strided::is_dense;
+
 /// An array that lies somewhere in memory: a pointer, which only `unsafe` functions follow, and where to go from there.
 #[derive(Debug)]
 pub struct View<'a, T> {
@@ -89,17 +91,6 @@ unsafe fn push<T: Copy>(copy: &mut Vec<T>, start: *const T, shape: &[usize], str
             _ => copy.push(*start),
         }
     }
-}
-
-/// Whether an array of these strides is row-major without gaps. The stride of a dimension with one element does not count.
-fn is_dense(shape: &[usize], strides: &[isize]) -> bool {
-    let mut expected = 1;
-    shape.contains(&0)
-        || shape.iter().zip(strides).rev().all(|(&extent, &stride)| {
-            let fits = extent == 1 || stride == expected;
-            expected = expected.saturating_mul(extent as isize);
-            fits
-        })
 }
 
 #[cfg(test)]
