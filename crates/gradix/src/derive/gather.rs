@@ -29,9 +29,9 @@ pub struct Gathered {
     pub free: Vec<String>,
     /// Their ranges.
     pub ranges: Vec<Range>,
-    /// What else restricts them.
+    /// What else restricts them; each mentions a free index.
     pub conditions: Vec<Constraint>,
-    /// What the element has to satisfy to be read at all.
+    /// What the element has to satisfy to be read at all; none mentions a free index.
     pub outer: Vec<Constraint>,
 }
 
@@ -419,21 +419,20 @@ fn free_names(definition: &Definition, system: &Equations) -> Vec<String> {
         .collect()
 }
 
-/// An index whose range is at most one point is replaced by that point; its other bounds become conditions.
+/// An index whose range is at most one point is replaced by that point; its other bounds become conditions. Whatever is
+/// then left without a free index is a condition on the element: also a condition that the index stood in.
 fn substitute_points(mut gathered: Gathered, solved: Solved, known: usize) -> Gathered {
     let count = solved.ranges.len();
     let mut values: Vec<Affine> = (0..known).map(Affine::index).collect();
     let mut next = known;
     let mut free = Vec::new();
+    let mut rows = Vec::new();
     for (offset, range) in solved.ranges.iter().enumerate() {
         let range = range.map(|b| b.with_indices(&extended(&values, known + count)));
         if let Some(point) = range.low.iter().find(|low| range.high.contains(low)).cloned() {
             let below = range.low.iter().map(|low| Constraint::at_most(low.clone(), point.clone()));
             let above = range.high.iter().map(|high| Constraint::at_most(point.clone(), high.clone()));
-            let rows = below.chain(above).filter(|c| c.decided() != Some(true));
-            let (inner, outer): (Vec<_>, Vec<_>) = rows.partition(|c| (known..next).any(|p| c.affine.uses_index(p)));
-            gathered.conditions.extend(inner);
-            gathered.outer.extend(outer);
+            rows.extend(below.chain(above));
             values.push(point);
             continue;
         }
@@ -444,9 +443,13 @@ fn substitute_points(mut gathered: Gathered, solved: Solved, known: usize) -> Ga
     }
     gathered.free = free;
     gathered.map = gathered.map.iter().map(|a| a.with_indices(&values)).collect();
-    // Those added above are in the new space already.
-    gathered.conditions.extend(solved.conditions.iter().map(|c| c.with_indices(&values)));
-    gathered.conditions.retain(|c| c.decided() != Some(true));
+    // Those of the points are in the new space already.
+    rows.extend(solved.conditions.iter().map(|c| c.with_indices(&values)));
+    rows.retain(|c| c.decided() != Some(true));
+    let (inner, outer): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|c| (known..next).any(|p| c.affine.uses_index(p)));
+    gathered.conditions = inner;
+    gathered.outer.extend(outer);
     gathered
 }
 
