@@ -47,10 +47,33 @@ impl Polyhedron {
     pub fn eliminate(&self, variable: usize, limit: usize) -> Result<Polyhedron, TooLarge> {
         let mut result = match self.smallest_equality(variable) {
             Some(equality) => self.substitute(variable, equality),
-            None => self.set_bounds_against_each_other(variable, limit)?,
+            None => self.set_bounds_against_each_other(variable, limit, &|_, _| Int::ZERO)?,
         };
         result.remove_redundant(&Polyhedron::new(self.dimension));
         Ok(result)
+    }
+
+    /// A part of the integer projection along `variable`: each of its integer points extends to one of this set (the
+    /// 'dark shadow' of the Omega test; Pugh 1991). It is the whole projection where of each pair of bounds one has
+    /// the coefficient ±1. `None` if an equality determines the variable with another coefficient.
+    ///
+    /// ```
+    /// use gradix_int::{Polyhedron, Row};
+    /// // 3 j ≤ i ≤ 3 j + 1, without j: over the rationals every i, but i = 2 has no j
+    /// let mut set = Polyhedron::new(2);
+    /// set.add_inequality(Row::from_i64(&[1, -3], 0));
+    /// set.add_inequality(Row::from_i64(&[-1, 3], 1));
+    /// assert_eq!(set.eliminate(1, 100).unwrap().to_string(), "true");
+    /// assert!(set.eliminate_inside(1, 100).unwrap().unwrap().is_empty());
+    /// ```
+    pub fn eliminate_inside(&self, variable: usize, limit: usize) -> Result<Option<Polyhedron>, TooLarge> {
+        let mut result = match self.smallest_equality(variable) {
+            Some(place) if !(&self.equalities[place].coefficients[variable]).abs().is_one() => return Ok(None),
+            Some(equality) => self.substitute(variable, equality),
+            None => self.set_bounds_against_each_other(variable, limit, &|a, b| (a - Int::ONE) * (b - Int::ONE))?,
+        };
+        result.remove_redundant(&Polyhedron::new(self.dimension));
+        Ok(Some(result))
     }
 
     /// The projection onto the variables in `keep`, in the same dimension; see [`Polyhedron::eliminate`].
@@ -89,7 +112,14 @@ impl Polyhedron {
         result
     }
 
-    fn set_bounds_against_each_other(&self, variable: usize, limit: usize) -> Result<Polyhedron, TooLarge> {
+    /// Of a lower bound `a x ≥ …` and an upper bound `b x ≤ …`, the second is asked to lie `margin(a, b)` above the first
+    /// (when both are scaled to `a b x`).
+    fn set_bounds_against_each_other(
+        &self,
+        variable: usize,
+        limit: usize,
+        margin: &dyn Fn(&Int, &Int) -> Int,
+    ) -> Result<Polyhedron, TooLarge> {
         let (lower, upper, other) = self.split_by_sign(variable);
         let rows = other.len() + lower.len().saturating_mul(upper.len());
         if rows > limit {
@@ -100,7 +130,9 @@ impl Polyhedron {
         for below in lower {
             for above in &upper {
                 let (a, b) = (&below.coefficients[variable], -&above.coefficients[variable]);
-                result.add_inequality(below.combine(&b, above, a));
+                let mut row = below.combine(&b, above, a);
+                row.constant -= margin(a, &b);
+                result.add_inequality(row);
             }
         }
         Ok(result)

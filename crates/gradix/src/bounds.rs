@@ -174,13 +174,14 @@ fn runs_over_extent(
     range.low.contains(&Affine::constant(0)) && range.high.contains(&program[tensor].extents[dimension].shift(-1))
 }
 
-/// Whether the rows can be satisfied for all sizes for which the domain can.
+/// Whether the rows can be satisfied, by integers, for all sizes for which the domain can.
 fn happens_always(rows: &[Constraint], domain: &[Constraint]) -> bool {
     let is_index = |atom: &Atom| matches!(atom, Atom::Index(_));
-    let (Ok(needed), Ok(given)) = (system::project(rows, &is_index), system::project(domain, &is_index)) else {
+    let (Some(enough), Ok(given)) = (system::project_inside(rows, &is_index), system::project(domain, &is_index))
+    else {
         return false;
     };
-    !system::is_empty(rows) && needed.iter().all(|row| system::implies(&given, row))
+    !system::is_empty(rows) && enough.iter().all(|row| system::implies(&given, row))
 }
 
 fn witness(definition: &Definition, place: &Place, rows: &[Constraint]) -> Option<Violation> {

@@ -84,6 +84,13 @@ impl<'a> System<'a> {
         }
     }
 
+    /// The rows of a set as constraints, without those that always hold.
+    fn constraints(&self, polyhedron: &Polyhedron) -> Vec<Constraint> {
+        let inequalities = polyhedron.inequalities().iter().map(|r| Constraint::non_negative(self.affine(r)));
+        let equalities = polyhedron.equalities().iter().map(|r| Constraint::zero(self.affine(r)));
+        equalities.chain(inequalities).filter(|c| c.decided() != Some(true)).collect()
+    }
+
     fn affine(&self, row: &Row) -> Affine {
         let constant = Affine::constant(row.constant.clone());
         row.coefficients
@@ -229,18 +236,33 @@ pub fn prune(constraints: Vec<Constraint>, context: &[Constraint]) -> Option<Vec
 pub fn project(constraints: &[Constraint], eliminate: &dyn Fn(&Atom) -> bool) -> Result<Vec<Constraint>, Diagnostic> {
     let system = System::new(constraints);
     let mut polyhedron = system.polyhedron(&[]);
-    for (column, atom) in system.atoms.iter().enumerate() {
+    for column in eliminated_columns(&system, eliminate) {
+        polyhedron = polyhedron.eliminate(column, MAX_ROWS).map_err(|_| too_complex())?;
+    }
+    Ok(system.constraints(&polyhedron))
+}
+
+/// The columns of the atoms that `eliminate` picks, and of floors of them.
+fn eliminated_columns(system: &System, eliminate: &dyn Fn(&Atom) -> bool) -> Vec<usize> {
+    let hit = |atom: &Atom| {
         let mut hit = eliminate(atom);
         if let Atom::Floor(inner, _) = atom {
             inner.visit_atoms(&mut |a| hit |= eliminate(a));
         }
-        if hit {
-            polyhedron = polyhedron.eliminate(column, MAX_ROWS).map_err(|_| too_complex())?;
-        }
+        hit
+    };
+    (0..system.atoms.len()).filter(|&column| hit(&system.atoms[column])).collect()
+}
+
+/// Constraints on everything but the atoms that `eliminate` picks (and floors of them) which are enough: wherever they
+/// hold, there are integers for those atoms with which all of `constraints` hold. `None` if none are found.
+pub fn project_inside(constraints: &[Constraint], eliminate: &dyn Fn(&Atom) -> bool) -> Option<Vec<Constraint>> {
+    let system = System::new(constraints);
+    let mut polyhedron = system.polyhedron(&[]);
+    for column in eliminated_columns(&system, eliminate) {
+        polyhedron = polyhedron.eliminate_inside(column, MAX_ROWS).ok()??;
     }
-    let inequalities = polyhedron.inequalities().iter().map(|r| Constraint::non_negative(system.affine(r)));
-    let equalities = polyhedron.equalities().iter().map(|r| Constraint::zero(system.affine(r)));
-    Ok(equalities.chain(inequalities).filter(|c| c.decided() != Some(true)).collect())
+    Some(system.constraints(&polyhedron))
 }
 
 /// What an index set becomes when it is solved for its indices.
@@ -262,8 +284,8 @@ pub fn solve(
     positions: &[usize],
     context: &[Constraint],
 ) -> Result<Option<Solved>, Unsolved> {
-    // Rows with a floor of an index give no bound, so they don't make one that does redundant.
-    let bounds = |c: &Constraint| positions.iter().all(|&p| !is_inside_floor(&c.affine, p));
+    // Equations and rows with a floor of an index give no bound, so they don't make one that does redundant.
+    let bounds = |c: &Constraint| positions.iter().all(|&p| is_linear(c, p));
     let (linear, other): (Vec<_>, Vec<_>) = constraints.into_iter().partition(bounds);
     let Some(mut rows) = prune(linear, context) else { return Ok(None) };
     let Some(other) = prune(other, &[context, &rows].concat()) else { return Ok(None) };
