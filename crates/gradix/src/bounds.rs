@@ -2,7 +2,9 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::guard::{self, Guard, Guarded};
-use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, Program, TensorId, TensorKind};
+use crate::program::{
+    Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, Program, Relation, TensorId, TensorKind,
+};
 use crate::system::{self, Facts, Found};
 use gradix_int::Int;
 
@@ -26,19 +28,55 @@ pub struct Violation {
     pub sizes: Vec<(ParamId, Int)>,
 }
 
-/// Subscripts that leave their tensors for all sizes that the context allows (and that let the access happen).
+/// Subscripts that leave their tensors for all sizes that the context allows: for those that let the definition be
+/// computed at all, and for those for which no argument and no result is empty.
 pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
     let mut found = Vec::new();
+    let outside = program.inputs().chain(program.outputs.iter().copied());
+    let filled = outside.flat_map(|id| &program[id].extents).map(|extent| Constraint::non_negative(extent.shift(-1)));
+    let given: Vec<Constraint> = context.iter().cloned().chain(filled).collect();
     for (definition, place) in open_places(program, context) {
         for side in place.outside(program) {
             let rows = [context, &place.domain, &[side]].concat();
-            if happens_always(&rows, &[context, &place.reached].concat()) {
+            if happens_always(&rows, &[context, &place.reached].concat(), &given) {
                 found.extend(witness(definition, &place, &rows));
                 break;
             }
         }
     }
     found
+}
+
+/// What the sizes have to satisfy lest a subscript leave its tensor, as far as single constraints can say it.
+///
+/// ```text
+/// f[i in 0..M] = g[2 - 2*i]          with g[3]: M <= 2
+/// y[i in 0..N] = x[i + 1]            with x[M]: M >= N + 1 or N <= 0, which is no constraint
+/// ```
+pub fn requirements(program: &Program, context: &[Constraint]) -> Vec<Constraint> {
+    let mut known = context.to_vec();
+    for (_, place) in open_places(program, context) {
+        for side in place.outside(program) {
+            let rows = [&known, &place.domain, std::slice::from_ref(&side)].concat();
+            if let Some(row) = single_requirement(&rows, &known)
+                && !system::is_empty(&[known.as_slice(), std::slice::from_ref(&row)].concat())
+            {
+                known.push(row);
+            }
+        }
+    }
+    known.split_off(context.len())
+}
+
+/// The one constraint on sizes that is the opposite of 'there are indices for which the rows hold'.
+fn single_requirement(rows: &[Constraint], known: &[Constraint]) -> Option<Constraint> {
+    let is_index = |atom: &Atom| matches!(atom, Atom::Index(_));
+    let needed = system::prune(system::project(rows, &is_index).ok()?, known)?;
+    let [single] = needed.as_slice() else { return None };
+    let enough = system::project_inside(rows, &is_index)?;
+    let given = Facts::new([known, &needed].concat());
+    let exact = single.relation == Relation::NonNegative && enough.iter().all(|row| given.implies(row));
+    exact.then(|| single.negated().remove(0))
 }
 
 /// The subscripts of a program that leave their tensors for some sizes, as far as can be told without knowing them.
@@ -48,9 +86,10 @@ pub struct Open<'a> {
 }
 
 impl Open<'_> {
-    /// Those of a program.
-    pub fn of(program: &Program) -> Open<'_> {
-        Open { program, places: open_places(program, &program.size_context()) }
+    /// Those of a program, but for what is known of its sizes only because of its subscripts.
+    pub fn of<'a>(program: &'a Program, implied: &[Constraint]) -> Open<'a> {
+        let context: Vec<Constraint> = program.size_context().into_iter().filter(|c| !implied.contains(c)).collect();
+        Open { program, places: open_places(program, &context) }
     }
 
     /// Subscripts that leave their tensors for these sizes, one for each param.
@@ -174,14 +213,16 @@ fn runs_over_extent(
     range.low.contains(&Affine::constant(0)) && range.high.contains(&program[tensor].extents[dimension].shift(-1))
 }
 
-/// Whether the rows can be satisfied, by integers, for all sizes for which the domain can.
-fn happens_always(rows: &[Constraint], domain: &[Constraint]) -> bool {
+/// Whether there are indices for which the rows hold: for all sizes for which there are some in the domain, and for all
+/// that are `given`.
+fn happens_always(rows: &[Constraint], domain: &[Constraint], given: &[Constraint]) -> bool {
     let is_index = |atom: &Atom| matches!(atom, Atom::Index(_));
-    let (Some(enough), Ok(given)) = (system::project_inside(rows, &is_index), system::project(domain, &is_index))
+    let (Some(enough), Ok(reached)) = (system::project_inside(rows, &is_index), system::project(domain, &is_index))
     else {
         return false;
     };
-    !system::is_empty(rows) && enough.iter().all(|row| system::implies(&given, row))
+    let holds = |row: &Constraint| system::implies(&reached, row) && system::implies(given, row);
+    !system::is_empty(given) && !system::is_empty(rows) && enough.iter().all(holds)
 }
 
 fn witness(definition: &Definition, place: &Place, rows: &[Constraint]) -> Option<Violation> {

@@ -4,6 +4,7 @@
 //! this form, so that building the same thing twice gives the same id. A product is
 //! `coefficient * factor * … / divisor`, a sum is a list of terms with coefficients.
 
+use crate::program::affine::MAX_COEFFICIENT;
 use crate::program::expr::Rules;
 use crate::program::{Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Expr, ExprId, Exprs, UnaryOp};
 use gradix_int::Int;
@@ -235,7 +236,7 @@ pub fn compare(exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondI
 fn as_affine(exprs: &Exprs, id: ExprId) -> Option<Affine> {
     match &exprs[id] {
         Expr::Index(affine) => Some(affine.clone()),
-        Expr::Constant(number) if is_whole(number.value()) => Some(Affine::constant(number.value() as i64)),
+        Expr::Constant(number) => whole(number.value()).map(Affine::constant),
         _ => None,
     }
 }
@@ -248,6 +249,11 @@ pub fn equal(exprs: &mut Exprs, a: ExprId, b: ExprId) -> CondId {
 /// `a < b`
 pub fn less(exprs: &mut Exprs, a: ExprId, b: ExprId) -> CondId {
     compare(exprs, Comparison::Lt, a, b)
+}
+
+/// A number that can stand in an index expression.
+fn whole(x: f64) -> Option<Int> {
+    (is_whole(x) && x.abs() <= MAX_COEFFICIENT as f64).then(|| Int::from(x as i64))
 }
 
 fn is_whole(x: f64) -> bool {
@@ -383,8 +389,12 @@ fn build_factors(exprs: &mut Exprs, coefficient: f64, factors: &[(ExprId, f64)])
         return exprs.constant(coefficient);
     }
     // An index expression takes a whole coefficient in, as the parser would read it.
-    if let (Expr::Index(affine), true) = (exprs[parts[0]].clone(), coefficient != 1.0 && is_whole(coefficient)) {
-        parts[0] = index(exprs, affine.scale(&Int::from(coefficient as i64)));
+    let scaled = match &exprs[parts[0]] {
+        Expr::Index(affine) if coefficient != 1.0 => whole(coefficient).map(|factor| affine.scale(&factor)),
+        _ => None,
+    };
+    if let Some(affine) = scaled.filter(Affine::can_be_written) {
+        parts[0] = index(exprs, affine);
     } else if coefficient == -1.0 {
         parts[0] = exprs.add(Expr::Unary(UnaryOp::Neg, parts[0]));
     } else if coefficient != 1.0 {
@@ -417,8 +427,8 @@ impl Sum {
                 self.collect(exprs, factor, a);
                 self.collect(exprs, -factor, b);
             }
-            Expr::Index(affine) if is_whole(factor) => {
-                self.affine = self.affine.add_scaled(&Int::from(factor as i64), &affine);
+            Expr::Index(affine) if self.with_affine(factor, &affine).is_some() => {
+                self.affine = self.with_affine(factor, &affine).expect("just found");
                 self.affine_at.get_or_insert(self.terms.len());
                 if self.affine_at == Some(self.terms.len()) {
                     self.terms.push((None, 0.0));
@@ -439,6 +449,11 @@ impl Sum {
                 self.term(Some(rest), factor * coefficient);
             }
         }
+    }
+
+    /// The sum of index expressions so far and a multiple of another, if that can be written as one.
+    fn with_affine(&self, factor: f64, affine: &Affine) -> Option<Affine> {
+        Some(self.affine.add_scaled(&whole(factor)?, affine)).filter(Affine::can_be_written)
     }
 
     /// Joins what is chosen by the same condition or its opposite.
@@ -471,9 +486,9 @@ impl Sum {
         if let Some(at) = self.affine_at {
             let constant = self.terms.iter().enumerate().position(|(i, (t, _))| t.is_none() && i != at);
             if let Some(constant) = constant
-                && is_whole(self.terms[constant].1)
+                && let Some(sum) = self.with_affine(self.terms[constant].1, &Affine::constant(1))
             {
-                self.affine = self.affine.shift(self.terms[constant].1 as i64);
+                self.affine = sum;
                 self.terms[constant].1 = 0.0;
             }
             let affine = std::mem::take(&mut self.affine);

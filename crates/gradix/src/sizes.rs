@@ -30,11 +30,12 @@ pub fn bind(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int
     }
     let values: Vec<Int> = values.into_iter().flatten().collect();
     check_values(program, &values, known, places)?;
-    let violations = Open::of(program).at_sizes(&values);
-    match violations.is_empty() {
-        true => Ok(values),
-        false => Err(violations.iter().map(|v| crate::resolve::describe(program, v, places)).collect()),
+    let violations = Open::of(program, &places.implied).at_sizes(&values);
+    if !violations.is_empty() {
+        return Err(violations.iter().map(|v| crate::resolve::describe(program, v, places)).collect());
     }
+    let broken = broken_facts(program, &places.implied, &values, places);
+    if broken.is_empty() { Ok(values) } else { Err(broken) }
 }
 
 /// Sizes for a trial run: those that are not known are chosen small and (as long as they are few) distinct, such
@@ -52,7 +53,7 @@ pub fn choose(program: &Program, known: &Known, places: &Places) -> Result<Vec<I
     });
     let context: Vec<Constraint> = context.into_iter().chain(shaped).collect();
     let full = [context.as_slice(), &filled].concat();
-    let (open, mut trials) = (Open::of(program), MAX_TRIALS);
+    let (open, mut trials) = (Open::of(program, &places.implied), MAX_TRIALS);
     for rows in [full, context] {
         if let Some(found) = search(program, &open, &rows, values.clone(), &mut trials) {
             check_values(program, &found, known, places)?;
@@ -258,15 +259,25 @@ fn check_values(program: &Program, values: &[Int], known: &Known, places: &Place
             }
         }
     }
-    for fact in program.facts.iter().filter(|f| !f.holds(&number)) {
+    // What fails because a subscript leaves its tensor is told at the subscript.
+    let stated: Vec<Constraint> = program.facts.iter().filter(|f| !places.implied.contains(f)).cloned().collect();
+    found.extend(broken_facts(program, &stated, values, places));
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// The facts that do not hold for these sizes.
+fn broken_facts(program: &Program, facts: &[Constraint], values: &[Int], places: &Places) -> Vec<Diagnostic> {
+    let number = |atom: &Atom| at_atom(atom, &values.iter().cloned().map(Some).collect::<Vec<_>>());
+    let broken = facts.iter().filter(|fact| !fact.holds(&number));
+    let told = broken.map(|fact| {
         let asked = places.requirements.iter().find(|(c, _)| c == fact).map(|(_, d)| d.clone());
         let plain = || {
             let text = crate::print::constraint(program, &[], fact);
             Diagnostic::error("size-bound", format!("these sizes do not satisfy {text}"))
         };
-        found.push(with_sizes(asked.unwrap_or_else(plain), program, values));
-    }
-    if found.is_empty() { Ok(()) } else { Err(found) }
+        with_sizes(asked.unwrap_or_else(plain), program, values)
+    });
+    told.collect()
 }
 
 /// The same with a hint what the sizes are.

@@ -13,6 +13,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ParamId(pub u32);
 
+/// The largest coefficient or constant in an index expression that can be written.
+pub const MAX_COEFFICIENT: i64 = 1 << 40;
+
 /// What an index expression is a sum of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Atom {
@@ -232,6 +235,20 @@ impl Affine {
     /// Whether it has no `⌊e / c⌋`.
     pub fn is_straight(&self) -> bool {
         !self.terms.iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)))
+    }
+
+    /// Whether every number in it is at most [`MAX_COEFFICIENT`], those inside `⌊e / c⌋` included.
+    pub fn can_be_written(&self) -> bool {
+        let limit = Int::from(MAX_COEFFICIENT);
+        let small = |c: &Int| *c <= limit && *c >= -limit.clone();
+        small(&self.constant)
+            && self.terms.iter().all(|(atom, factor)| {
+                let inside = match atom {
+                    Atom::Floor(inner, c) => small(c) && inner.can_be_written(),
+                    Atom::Index(_) | Atom::Param(_) => true,
+                };
+                small(factor) && inside
+            })
     }
 
     /// About the value, at assumed values of indices and params; those that are not given count as 0.

@@ -1,7 +1,8 @@
 //! Index expressions: affine ones, bounds of ranges, and subscripts that choose between affine pieces.
 
-use super::{Fold, MAX_COEFFICIENT, Resolver, Symbol};
+use super::{Fold, Resolver, Symbol};
 use crate::diagnostic::Diagnostic;
+use crate::program::affine::MAX_COEFFICIENT;
 use crate::program::{Affine, Constraint, distinct};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Name, Range as AstRange};
 use gradix_int::Int;
@@ -326,15 +327,7 @@ pub(super) fn fold(expr: &Expr) -> Option<Fold> {
 }
 
 fn check_size(affine: &Affine, expr: &Expr) -> Result<(), Diagnostic> {
-    let limit = Int::from(MAX_COEFFICIENT);
-    let large = |c: &Int| *c > limit || *c < -limit.clone();
-    let mut too_large = large(affine.offset()) || affine.terms().iter().any(|(_, c)| large(c));
-    affine.visit_atoms(&mut |atom| {
-        if let crate::program::Atom::Floor(inner, c) = atom {
-            too_large |= large(c) || large(inner.offset()) || inner.terms().iter().any(|(_, c)| large(c));
-        }
-    });
-    if !too_large {
+    if affine.can_be_written() {
         return Ok(());
     }
     let message = format!("a number in this index expression is beyond the limit of {MAX_COEFFICIENT}");

@@ -205,7 +205,12 @@ impl Resolver {
     }
 
     fn value(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
-        if let Some(affine) = self.index_value(expr, frame)? {
+        let index = match self.index_value(expr, frame) {
+            // A number that is too large for an index expression is a value like any other.
+            Err(diagnostic) if diagnostic.code == "coefficient-limit" => None,
+            index => index?,
+        };
+        if let Some(affine) = index {
             return Ok(match affine.as_constant() {
                 Some(number) => {
                     let number = number.to_f64().value();

@@ -14,16 +14,15 @@ mod survey;
 
 use crate::bounds::{self, Violation};
 use crate::diagnostic::{Diagnostic, Result, Span};
-use crate::program::{Affine, Constraint, ExprId, ParamId, Program, TensorId};
+use crate::program::{Affine, Atom, Constraint, ExprId, ParamId, Program, TensorId};
 use crate::syntax::MAX_ERRORS;
 use crate::syntax::ast::{Ast, StatementKind};
+use crate::system;
 use gradix_int::Int;
 use std::collections::HashMap;
 
 /// The most indices that can be in scope at one place.
 pub const MAX_INDICES: usize = 24;
-/// The largest coefficient or constant in an index expression.
-pub const MAX_COEFFICIENT: i64 = 1 << 40;
 
 /// A program and where its parts stand in the source.
 #[derive(Clone, Debug)]
@@ -43,6 +42,8 @@ pub struct Places {
     pub folded: HashMap<(Span, usize), Fold>,
     /// Requirements on sizes, each with what asked for it and where.
     pub requirements: Vec<(Constraint, Diagnostic)>,
+    /// Requirements on sizes that follow from subscripts. Where one fails, a subscript leaves its tensor.
+    pub implied: Vec<Constraint>,
 }
 
 /// A function that brings a subscript back into its tensor, from a limited distance.
@@ -83,6 +84,8 @@ pub fn resolve(ast: &Ast, fixed: &[(String, Int)]) -> Result<Resolved> {
     let accesses = places.accesses.into_iter();
     places.accesses =
         accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
+    places.implied = bounds::requirements(&program, &program.size_context());
+    add_facts(&mut program, &places.implied);
     Ok(Resolved { program, places })
 }
 
@@ -138,6 +141,31 @@ impl Resolver {
     fn derived_size(&mut self, parts: Vec<Affine>, smallest: bool) -> Affine {
         crate::extent::extent(&mut self.program, parts, smallest)
     }
+}
+
+/// Adds facts about sizes. That a size is not negative goes without saying where another lower bound says so.
+fn add_facts(program: &mut Program, new: &[Constraint]) {
+    program.facts.extend(new.iter().cloned());
+    for id in (0..program.params.len()).map(|p| ParamId(p as u32)) {
+        let sign = Constraint::non_negative(Affine::param(id));
+        let others: Vec<Constraint> = program.facts.iter().filter(|f| **f != sign).cloned().collect();
+        let bounded = others.iter().any(|fact| new.contains(fact) && is_lower_bound(fact, id));
+        if bounded && system::implies(&others, &sign) {
+            program.facts = others;
+        }
+    }
+    program.facts.sort();
+}
+
+/// Whether a fact bounds this size from below by sizes declared before it.
+fn is_lower_bound(fact: &Constraint, id: ParamId) -> bool {
+    let mut latest = None;
+    fact.affine.visit_atoms(&mut |atom| {
+        if let Atom::Param(p) = atom {
+            latest = latest.max(Some(*p));
+        }
+    });
+    latest == Some(id) && fact.affine.coefficient(&Atom::Param(id)) > Int::ZERO
 }
 
 /// The message for a subscript that leaves its tensor.

@@ -4,7 +4,7 @@ use crate::points::{all_hold, of_definition, value};
 use crate::random::{Scope, program, shown, sizes};
 use crate::{Verdict, check_systems};
 use gradix::Int;
-use gradix::bounds::{Open, certain, stays_inside};
+use gradix::bounds::{Open, certain, requirements, stays_inside};
 use gradix::program::{Affine, Expr, ParamId, TensorId};
 
 #[test]
@@ -30,7 +30,8 @@ fn subscripts_that_leave_are_found_and_no_others() {
         let domain = [context.as_slice(), &program.definitions[0].domain()].concat();
         let never = stays_inside(&mut program, body, &domain);
         let always = !certain(&program, &context).is_empty();
-        let open = Open::of(&program);
+        let required = requirements(&program, &context);
+        let open = Open::of(&program, &[]);
         for sizes in sizes(&program) {
             let points = of_definition(&program.definitions[0], &sizes);
             let leaves = |point: &&Vec<i64>| {
@@ -39,9 +40,12 @@ fn subscripts_that_leave_are_found_and_no_others() {
             };
             let outside = points.iter().find(leaves);
             let found = !open.at_sizes(&sizes.iter().map(|&s| Int::from(s)).collect::<Vec<_>>()).is_empty();
-            let reached = points.iter().any(|point| all_hold(&guard, point, &sizes));
-            if found != outside.is_some() || never && outside.is_some() || always && reached && outside.is_none() {
-                let text = format!("{outside:?} at {sizes:?}: found {found}, never {never}, always {always}");
+            let filled = value(&extent, &[], &sizes) > 0;
+            let refused = !all_hold(&required, &[], &sizes);
+            let claims = never && outside.is_some() || always && filled && outside.is_none();
+            if found != outside.is_some() || claims || refused && outside.is_none() {
+                let text =
+                    format!("{outside:?} at {sizes:?}: found {found}, never {never}, always {always}, {required:?}");
                 let rows = [program.definitions[0].domain(), guard].concat();
                 return Verdict::Wrong(format!("{text}\n{subscript} in {extent}\n{}", shown(&rows)));
             }
