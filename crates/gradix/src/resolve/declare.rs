@@ -116,6 +116,8 @@ impl Resolver {
                 let fresh = self.introduce(name, Symbol::Param(id));
                 if fresh {
                     self.program.params.push(Param { name: name.text.clone(), kind: ParamKind::Free });
+                    let known = self.least.iter().filter(|(n, _)| *n == name.text);
+                    self.program.facts.extend(known.map(|(_, least)| super::lower_bound(id, least)));
                 }
                 fresh
             }

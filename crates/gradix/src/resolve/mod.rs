@@ -63,7 +63,25 @@ pub enum Fold {
 /// assert_eq!(resolved.program.outputs.len(), 1);
 /// ```
 pub fn resolve(ast: &Ast, fixed: &[(String, Int)]) -> Result<Resolved> {
-    let mut resolver = Resolver { fixed: fixed.to_vec(), ..Resolver::default() };
+    let resolved = resolve_given(ast, fixed, &[])?;
+    // How small a size can be decides which of several extents is the largest: this has to be known from the start.
+    let least = least_sizes(&resolved);
+    if least.is_empty() { Ok(resolved) } else { resolve_given(ast, fixed, &least) }
+}
+
+/// Lower bounds of single sizes that follow from subscripts.
+fn least_sizes(resolved: &Resolved) -> Vec<(String, Int)> {
+    let bound = |fact: &Constraint| match fact.affine.terms() {
+        [(Atom::Param(ParamId(p)), factor)] if *factor == Int::ONE => {
+            Some((resolved.program.params[*p as usize].name.clone(), -fact.affine.offset().clone()))
+        }
+        _ => None,
+    };
+    resolved.places.implied.iter().filter_map(bound).collect()
+}
+
+fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) -> Result<Resolved> {
+    let mut resolver = Resolver { fixed: fixed.to_vec(), least: least.to_vec(), ..Resolver::default() };
     resolver.declare(ast);
     for statement in &ast.statements {
         if let StatementKind::Definition(definition) = &statement.kind {
@@ -84,7 +102,9 @@ pub fn resolve(ast: &Ast, fixed: &[(String, Int)]) -> Result<Resolved> {
     let accesses = places.accesses.into_iter();
     places.accesses =
         accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
-    places.implied = bounds::requirements(&program, &program.size_context());
+    let of_name = |name: &String| program.params.iter().position(|p| p.name == *name);
+    let known = least.iter().filter_map(|(name, least)| Some(lower_bound(ParamId(of_name(name)? as u32), least)));
+    places.implied = known.chain(bounds::requirements(&program, &program.size_context())).collect();
     add_facts(&mut program, &places.implied);
     Ok(Resolved { program, places })
 }
@@ -104,6 +124,8 @@ struct Resolver {
     program: Program,
     places: Places,
     fixed: Vec<(String, Int)>,
+    /// Lower bounds of sizes that are known before their declaration.
+    least: Vec<(String, Int)>,
     symbols: HashMap<String, Symbol>,
     /// Where each name was declared first.
     declared: HashMap<String, Span>,
@@ -143,9 +165,16 @@ impl Resolver {
     }
 }
 
+/// `size >= least`
+fn lower_bound(size: ParamId, least: &Int) -> Constraint {
+    Constraint::at_most(Affine::constant(least.clone()), Affine::param(size))
+}
+
 /// Adds facts about sizes. That a size is not negative goes without saying where another lower bound says so.
 fn add_facts(program: &mut Program, new: &[Constraint]) {
     program.facts.extend(new.iter().cloned());
+    program.facts.sort();
+    program.facts.dedup();
     for id in (0..program.params.len()).map(|p| ParamId(p as u32)) {
         let sign = Constraint::non_negative(Affine::param(id));
         let others: Vec<Constraint> = program.facts.iter().filter(|f| **f != sign).cloned().collect();
@@ -154,7 +183,6 @@ fn add_facts(program: &mut Program, new: &[Constraint]) {
             program.facts = others;
         }
     }
-    program.facts.sort();
 }
 
 /// Whether a fact bounds this size from below by sizes declared before it.
