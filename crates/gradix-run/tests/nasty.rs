@@ -102,6 +102,15 @@ const CASES: &[(&str, &str)] = &[
          if k % 2 == 0 and k <= 1 then sum[j in max(0, 2*i + 2*(k // 2) - M)..=min(k // 2, 2*i + 2*(k // 2) - M + 1)] dy else 0",
     ),
     ("a range over the smaller of two sizes", "input x[min(N, M)], w[N], v[M]; y[i in 0..min(N, M)] = x[i] * w[i] * v[i]"),
+    ("an index below its own remainder", "input y[5]; x[i in 0..5] = if i < i % 2 then y[i] else y[0]"),
+    ("two quotients of an index of one value", "input y[6]; x[i in 0..1] = y[i // 2 + i // 3]"),
+    ("a remainder above twice its index", "input y[6]; x[i in 0..3] = if i % 2 >= 2*i then y[i % 3] else 0"),
+    (
+        "a quotient that bounds itself",
+        "input y[6]; x[i in 0..2, j in 0..6] = if j % 2 == 1 and j // 2 >= 3*(j // 2) // 2 then y[3*i + j // 2] else 0",
+    ),
+    ("two quotients of a last index", "param N >= 1; input y[N]; x[i in 0..N] = if i >= N - 1 then y[i // 2 + i // 3] else 0"),
+    ("quotients of negative numbers", "input y[4, 8]; x[i in 0..7, j in 0..1] = y[(-2*j - 2) // 3 + (2*j - i) // 2 + 4, i]"),
     ("a guarded factor", "param n >= 2; input x[n, n]; f = prod[j in 0..n] (if 0 <= j - 1 then x[1, 1] else 1)"),
 ];
 
@@ -111,8 +120,8 @@ fn nasty_programs_keep_every_promise() {
     for (number, (name, line)) in CASES.iter().enumerate() {
         let text = line.replace("; ", "\n");
         for special in [false, true] {
-            let plan =
-                Plan { seed: number as u64, special, runs: 4, infinities: special, jacobian: true, second: true };
+            let seed = number as u64;
+            let plan = Plan { seed, special, small: false, runs: 4, infinities: special, jacobian: true, second: true };
             match catch_unwind(AssertUnwindSafe(|| check(&text, plan))) {
                 Ok(Ok(Verdict::Held { runs, .. })) if runs > 0 => {}
                 Ok(Ok(other)) => wrong.push(format!("{name}: {line}\n    {other:?}")),

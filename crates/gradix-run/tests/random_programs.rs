@@ -6,18 +6,33 @@
 mod random;
 mod support;
 
+use random::floors::floors;
 use random::generate::generate;
 use random::shrink::shrink;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use support::check::{Failure, Plan, Verdict, check};
 use support::scope::OUT_OF_REACH;
 
 #[test]
 fn random_programs_keep_every_promise() {
-    let (first, count) = (setting("GRADIX_SEED", 1), setting("GRADIX_COUNT", 500));
+    keep_every_promise(generate, plan, 1, 500);
+}
+
+#[test]
+fn random_floors_keep_every_promise() {
+    let small = |seed| Plan { small: true, runs: 5, ..plan(seed) };
+    keep_every_promise(floors, small, 201, 300);
+}
+
+/// What is printed about panics is the same for all threads, so one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn keep_every_promise(generate: fn(u64) -> String, plan: fn(u64) -> Plan, first: u64, count: u64) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (first, count) = (setting("GRADIX_SEED", first), setting("GRADIX_COUNT", count));
     std::panic::set_hook(Box::new(|_| {}));
     let next = AtomicU64::new(first);
     let tally = Mutex::new(Tally::default());
@@ -39,7 +54,7 @@ fn random_programs_keep_every_promise() {
         }
     });
     let tally = tally.into_inner().unwrap();
-    let report = tally.report();
+    let report = tally.report(plan);
     let _ = std::panic::take_hook();
     println!("{}", tally.summary());
     assert!(tally.failures.is_empty(), "{report}");
@@ -52,7 +67,7 @@ fn setting(name: &str, default: u64) -> u64 {
 
 fn plan(seed: u64) -> Plan {
     let (jacobian, second) = (seed.is_multiple_of(2), !seed.is_multiple_of(2));
-    Plan { seed, special: seed.is_multiple_of(3), runs: 3, infinities: false, jacobian, second }
+    Plan { seed, special: seed.is_multiple_of(3), small: false, runs: 3, infinities: false, jacobian, second }
 }
 
 /// A panic is a failure like the others.
@@ -110,7 +125,7 @@ impl Tally {
     }
 
     /// The first failures of every kind, made smaller.
-    fn report(&self) -> String {
+    fn report(&self, plan: fn(u64) -> Plan) -> String {
         let mut kinds: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
         for (seed, text, failures) in &self.failures {
             for failure in failures {
@@ -122,16 +137,17 @@ impl Tally {
             programs.sort_by_key(|(seed, text)| (text.len(), *seed));
             report += &format!("\n\n######## {kind}: {} programs", programs.len());
             for (seed, text) in programs.into_iter().take(setting("GRADIX_SHOWN", 1) as usize) {
-                report += &smallest(kind, seed, text);
+                report += &smallest(kind, text, plan(seed));
             }
         }
         report
     }
 }
 
-fn smallest(kind: &str, seed: u64, text: &str) -> String {
+fn smallest(kind: &str, text: &str, plan: Plan) -> String {
+    let seed = plan.seed;
     let failure = |text: &str| {
-        let failures = guarded(text, plan(seed)).err()?;
+        let failures = guarded(text, plan).err()?;
         failures.into_iter().find(|failure| failure.kind == kind)
     };
     let ast = gradix::syntax::parse(text).expect("parsed before");

@@ -26,8 +26,6 @@ impl Constraint {
     /// `affine >= 0`
     pub fn non_negative(affine: Affine) -> Self {
         let affine = without_unit_floors(affine);
-        let common = affine.terms().iter().fold(Int::ZERO, |g, (_, c)| gcd(&g, c));
-        let affine = if common > Int::ONE { exact_quotient(&affine, &common) } else { affine };
         let affine = match affine.as_constant() {
             Some(c) if *c >= Int::ZERO => Affine::constant(0),
             Some(_) => Affine::constant(-1),
@@ -108,8 +106,11 @@ pub(crate) fn exact_quotient(affine: &Affine, divisor: &Int) -> Affine {
         .fold(Affine::constant(constant), |sum, (atom, c)| sum.add_scaled(&(c / divisor), &Affine::atom(atom.clone())))
 }
 
-/// `⌊e/c⌋ + r >= 0` is `e + c*r >= 0`, and `r - ⌊e/c⌋ >= 0` is `c*r + c - 1 - e >= 0`: both are exact.
+/// `⌊e/c⌋ + r >= 0` is `e + c*r >= 0`, and `r - ⌊e/c⌋ >= 0` is `c*r + c - 1 - e >= 0`: both are exact. The common divisor
+/// goes first, since it can hide that a coefficient is one: `-2*⌊i/2⌋ - 1 >= 0` is `-⌊i/2⌋ - 1 >= 0`, which is `-i - 1 >= 0`.
 fn without_unit_floors(affine: Affine) -> Affine {
+    let common = affine.terms().iter().fold(Int::ZERO, |g, (_, c)| gcd(&g, c));
+    let affine = if common > Int::ONE { exact_quotient(&affine, &common) } else { affine };
     let unit = affine.terms().iter().find_map(|(atom, coefficient)| match atom {
         Atom::Floor(inner, c) if *coefficient == Int::ONE || *coefficient == Int::NEG_ONE => {
             Some((atom.clone(), coefficient.clone(), inner.clone(), c.clone()))
@@ -138,6 +139,16 @@ mod tests {
                 assert_eq!(constraint.holds(&value), affine.evaluate(&value) >= Int::ZERO);
             }
         }
+    }
+
+    #[test]
+    fn a_floor_whose_coefficient_is_the_common_divisor_leaves_an_inequality() {
+        let (two, three) = (Int::from(2), Int::from(3));
+        let half = Affine::index(0).floor_div(&two).scale(&two);
+        assert_eq!(Constraint::non_negative((-half.clone()).shift(-1)).affine, (-Affine::index(0)).shift(-1));
+        // 3*⌊(2*⌊i/2⌋ + 1)/3⌋ - 3 >= 0 is 2*⌊i/2⌋ - 2 >= 0.
+        let nested = half.shift(1).floor_div(&three).scale(&three).shift(-3);
+        assert_eq!(Constraint::non_negative(nested).affine, Affine::index(0).shift(-2));
     }
 
     #[test]
