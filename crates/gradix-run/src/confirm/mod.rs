@@ -104,6 +104,24 @@ struct Subject<'a> {
     gradient: Option<Program>,
 }
 
+/// Which numbers data are made of.
+#[derive(Clone, Copy, Debug)]
+enum Grain {
+    /// Any.
+    Fine,
+    /// Halves: zeros and ties are frequent.
+    Coarse,
+}
+
+impl Grain {
+    fn round(self, value: f64) -> f64 {
+        match self {
+            Grain::Fine => value,
+            Grain::Coarse => (2.0 * value).round() / 2.0,
+        }
+    }
+}
+
 /// How a comparison at certain sizes ended.
 enum Verdict {
     Agrees(Expectation),
@@ -165,11 +183,24 @@ impl<'a> Subject<'a> {
         shape(self.program, sizes, tensor).expect("what was drawn or computed has a shape")
     }
 
-    /// Compares every element at certain sizes. A difference has to show in two sets of data.
+    /// Compares every element at certain sizes: on any numbers, and then on numbers with zeros and ties, which reach what a
+    /// product or a largest value does with them.
     fn at(&self, sizes: &[Int], meter: &mut Meter) -> Result<Verdict, Halt> {
+        let fine = self.judge(sizes, Grain::Fine, meter)?;
+        let Verdict::Agrees(mut expectation) = fine else { return Ok(fine) };
+        match self.judge(sizes, Grain::Coarse, meter) {
+            Ok(Verdict::Differs(finding)) => return Ok(Verdict::Differs(finding)),
+            Ok(Verdict::Agrees(coarse)) => expectation.coverage.extend(coarse.coverage),
+            Ok(Verdict::Undecided) | Err(_) => {}
+        }
+        Ok(Verdict::Agrees(expectation))
+    }
+
+    /// Compares every element on random data. A difference has to show in two sets of them.
+    fn judge(&self, sizes: &[Int], grain: Grain, meter: &mut Meter) -> Result<Verdict, Halt> {
         let mut found = None;
         for seed in 0..SETS {
-            let (data, expectation) = self.draw(sizes, seed, meter)?;
+            let (data, expectation) = self.draw(sizes, (seed, grain), meter)?;
             if expectation.delicate {
                 continue;
             }
@@ -184,11 +215,16 @@ impl<'a> Subject<'a> {
     }
 
     /// Random data and what is expected at it, from the interval that leaves the fewest elements in doubt.
-    fn draw(&self, sizes: &[Int], seed: u64, meter: &mut Meter) -> Result<(HashMap<String, Array>, Expectation), Halt> {
+    fn draw(
+        &self,
+        sizes: &[Int],
+        set: (u64, Grain),
+        meter: &mut Meter,
+    ) -> Result<(HashMap<String, Array>, Expectation), Halt> {
         let mut best: Option<(HashMap<String, Array>, Expectation)> = None;
         let rank = |expectation: &Expectation| (expectation.delicate, expectation.doubtful());
         for interval in INTERVALS {
-            let data = self.data(sizes, seed, interval, meter)?;
+            let data = self.data(sizes, set, interval, meter)?;
             let expectation = expect(self, sizes, &data, meter)?;
             if best.as_ref().is_none_or(|(_, known)| rank(&expectation) < rank(known)) {
                 best = Some((data, expectation));
@@ -203,7 +239,7 @@ impl<'a> Subject<'a> {
     fn data(
         &self,
         sizes: &[Int],
-        seed: u64,
+        (seed, grain): (u64, Grain),
         (low, high): (f64, f64),
         meter: &mut Meter,
     ) -> Result<HashMap<String, Array>, Halt> {
@@ -212,7 +248,10 @@ impl<'a> Subject<'a> {
             let count = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent));
             meter.spend(count.ok_or(Halt::Work)?)?;
             let mut array = random::array(seed, name, shape).ok_or(Halt::Work)?;
-            array.data.iter_mut().for_each(|value| *value = (low + high) / 2.0 + (high - low) / 2.0 * *value);
+            array
+                .data
+                .iter_mut()
+                .for_each(|value| *value = grain.round((low + high) / 2.0 + (high - low) / 2.0 * *value));
             Ok::<_, Halt>((name.to_string(), array))
         };
         let inputs = self.program.inputs().map(|x| (x, self.program[x].name.as_str(), (low, high)));
