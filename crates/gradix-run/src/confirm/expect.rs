@@ -22,6 +22,8 @@ pub struct Expectation {
     pub results: Vec<Expected>,
     /// Whether some comparison of values was so close that rounding decides it.
     pub delicate: bool,
+    /// Whether something in the function is not finite.
+    pub infinite: bool,
     /// What of the function was evaluated.
     pub coverage: Vec<Coverage>,
 }
@@ -34,6 +36,7 @@ impl Expectation {
 
     fn note(&mut self, trace: &Trace) {
         self.delicate |= trace.tape.delicate;
+        self.infinite |= trace.tape.infinite;
         self.coverage.push(trace.coverage.clone());
     }
 }

@@ -71,6 +71,8 @@ pub struct Tape {
     parents: Vec<(u32, Partial)>,
     /// Whether some comparison was so close that rounding decides it.
     pub delicate: bool,
+    /// Whether some number or some partial derivative is not finite.
+    pub infinite: bool,
 }
 
 impl Tape {
@@ -95,6 +97,8 @@ impl Tape {
     fn value(&mut self, number: f64, parents: impl IntoIterator<Item = (Value, Partial)>) -> Value {
         let start = self.parents.len();
         self.parents.extend(parents.into_iter().filter_map(|(value, partial)| Some((value.record?, partial))));
+        let own = self.parents[start..].iter().map(|(_, partial)| partial.value);
+        self.infinite |= own.chain([number]).any(|value| !value.is_finite());
         if self.parents.len() == start { Value::constant(number) } else { self.record(number) }
     }
 
