@@ -33,7 +33,7 @@ impl Display for Confirmed {
         };
         f.write_str("verified")?;
         if !first.is_empty() {
-            let shown: Vec<String> = self.sizes.iter().map(|sizes| listed(sizes)).collect();
+            let shown: Vec<String> = self.sizes.iter().map(listed).collect();
             write!(f, " at {}", shown.join("; "))?;
         }
         if !self.unreached.is_empty() {

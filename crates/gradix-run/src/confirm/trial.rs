@@ -1,12 +1,14 @@
 //! Small sizes to try a program at.
 
+use crate::gradient;
 use gradix::Int;
 use gradix::program::{ParamKind, Program};
 use gradix::resolve::Places;
 use gradix::sizes::{Known, bind, choose};
 
 /// Sizes that the program accepts, each once: equal and distinct ones up to 6; then, for programs that want certain sizes,
-/// each size in turn from 1 to 4 with others that go with it; and last what [`choose`] takes by itself.
+/// each size in turn from 1 to 4 with others that go with it; and last what [`choose`] takes by
+/// itself, and a little more.
 ///
 /// They are found one by one, as they are asked for.
 pub fn trials(program: &Program) -> impl Iterator<Item = Vec<Int>> {
@@ -20,10 +22,18 @@ pub fn trials(program: &Program) -> impl Iterator<Item = Vec<Int>> {
     });
     let bound = patterns.filter_map(|given| bind(program, &known(given), &Places::default()).ok());
     let single = (1..=4).flat_map(move |size| (0..count).map(move |place| (place, size)));
-    let chosen = single.map(move |(place, size)| vec![(free[place].to_string(), Int::from(size))]).chain([Vec::new()]);
+    let chosen = single.map(move |(place, size)| vec![(free[place].to_string(), Int::from(size))]);
     let chosen = chosen.filter_map(|given| choose(program, &known(given), &Places::default()).ok());
+    let usual = std::iter::once_with(move || choose(program, &Known::default(), &Places::default()).ok()).flatten();
+    let grown = usual.flat_map(move |sizes| {
+        let more = move |by: i64| {
+            let given = gradient::free(program, &sizes).map(|(name, size)| (name.to_string(), size + Int::from(by)));
+            bind(program, &known(given.collect()), &Places::default()).ok()
+        };
+        (0..3).filter_map(more)
+    });
     let mut seen = Vec::new();
-    bound.chain(chosen).filter(move |sizes| {
+    bound.chain(chosen).chain(grown).filter(move |sizes| {
         let new = !seen.contains(sizes);
         seen.push(sizes.clone());
         new
@@ -56,8 +66,8 @@ mod tests {
 
     #[test]
     fn sizes_go_with_what_a_program_asks_for() {
-        assert!(tried("param N >= 6; input x[N]; y[i] = x[i]").iter().all(|sizes| sizes[0] >= 6));
-        assert!(tried("param K, N == 2*K + 5; input x[N], w[K]; y = sum[i, k] x[i]*w[k]").len() >= 3);
+        let large = tried("param N >= 8; input x[N]; y[i] = x[i]");
+        assert!(large.len() >= 3 && large.iter().all(|sizes| (8..=20).contains(&sizes[0])), "{large:?}");
         assert_eq!(tried("input x[3]; y[i] = x[i]"), [Vec::<i64>::new()]);
     }
 }
