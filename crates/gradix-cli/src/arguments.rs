@@ -141,6 +141,9 @@ pub struct DeriveArguments {
     /// One expression per derivative and no temporaries
     #[arg(long)]
     pub inline: bool,
+    /// Hold every element to the function first, by enumeration at a few small sizes
+    #[arg(long)]
+    pub verify: bool,
 }
 
 /// Which derivative.

@@ -11,7 +11,7 @@ use gradix::syntax::{self, Ast};
 use gradix::{Diagnostic, Int, Resolved, derive, print};
 use gradix_run::check::{Settings, check};
 use gradix_run::function::How;
-use gradix_run::{Backend, Gradient, gradient};
+use gradix_run::{Backend, Gradient, confirm, gradient};
 use gradix_view::Source;
 use gradix_view::lattice::{self, Lattice};
 use pyo3::prelude::*;
@@ -103,15 +103,28 @@ impl Function {
         })
     }
 
-    /// The text of a derivative.
-    #[pyo3(signature = (mode, wrt, of, inline, /))]
-    fn derive(&self, py: Python<'_>, mode: &str, wrt: Names, of: Names, inline: bool) -> PyResult<String> {
+    /// The text of a derivative, held to the function by enumeration if `verify` asks for it.
+    #[pyo3(signature = (mode, wrt, of, inline, verify, /))]
+    fn derive(
+        &self,
+        py: Python<'_>,
+        mode: &str,
+        wrt: Names,
+        of: Names,
+        inline: bool,
+        verify: bool,
+    ) -> PyResult<String> {
         guarded(py, || {
-            let text = py.detach(|| {
-                let derivative = derive(self.program(), &options(mode, wrt, of)?)?;
-                Ok(syntax::print(&print::ast(&derivative, inline).map_err(one)?))
-            });
-            text.map_err(|errors| self.refuse_asked(py, Kind::Source, errors))
+            let refused = |errors| self.refuse_asked(py, Kind::Source, errors);
+            let options = options(mode, wrt, of).map_err(refused)?;
+            let derivative = py.detach(|| derive(self.program(), &options)).map_err(refused)?;
+            if verify {
+                let confirmed = py.detach(|| confirm(self.program(), &derivative, &options));
+                let report = confirmed.map_err(|wrong| wrong.report(&self.source.text, &options, &[], &derivative));
+                report.map_err(|report| error(py, Kind::Internal, report))?;
+            }
+            let tree = py.detach(|| print::ast(&derivative, inline)).map_err(|error| refused(vec![error]))?;
+            Ok(syntax::print(&tree))
         })
     }
 

@@ -39,19 +39,33 @@ impl Gradient {
         let options = Options { mode: Mode::Reverse, wrt: wrt.clone(), of: of.clone(), with_results };
         let derivative = derive(program, &options)?;
         let wrt = chosen(program, wrt, program.inputs().collect());
-        let of = chosen(program, of, program.outputs.clone());
-        let mut taken = names::taken(program);
-        let upstream =
-            of.into_iter().map(|f| (f, names::fresh(&format!("d{}", program[f].name), &mut taken))).collect();
-        Ok(Gradient { derivative, upstream, wrt })
+        Ok(Gradient { derivative, upstream: upstream(program, of), wrt })
     }
 
     /// The sizes of the derivative, from those of the program.
     pub fn sizes(&self, program: &Program, sizes: &[Int]) -> Result<Vec<Int>> {
-        let free = program.params.iter().zip(sizes).filter(|(param, _)| param.kind == ParamKind::Free);
-        let given = free.map(|(param, size)| (param.name.clone(), size.clone())).collect();
-        sizes::bind(&self.derivative, &Known { given, shapes: Vec::new() }, &Places::default())
+        carried(program, sizes, &self.derivative)
     }
+}
+
+/// The sizes of a program's derivative, in any mode, from those of the program.
+pub fn carried(program: &Program, sizes: &[Int], derivative: &Program) -> Result<Vec<Int>> {
+    let given = free(program, sizes).map(|(name, size)| (name.to_string(), size.clone())).collect();
+    sizes::bind(derivative, &Known { given, shapes: Vec::new() }, &Places::default())
+}
+
+/// The sizes that a user gives, with their names.
+pub fn free<'a>(program: &'a Program, sizes: &'a [Int]) -> impl Iterator<Item = (&'a str, &'a Int)> {
+    let free = program.params.iter().zip(sizes).filter(|(param, _)| param.kind == ParamKind::Free);
+    free.map(|(param, size)| (param.name.as_str(), size))
+}
+
+/// The upstream inputs of a program's reverse-mode derivative, of some results (all if `None`): the results, each with the
+/// name of its upstream derivative.
+pub fn upstream(program: &Program, of: Option<Vec<String>>) -> Vec<(TensorId, String)> {
+    let mut taken = names::taken(program);
+    let of = chosen(program, of, program.outputs.clone());
+    of.into_iter().map(|f| (f, names::fresh(&format!("d{}", program[f].name), &mut taken))).collect()
 }
 
 /// The tangent inputs of a program's forward-mode derivative, by some arguments (all if `None`): the arguments, each with the
@@ -73,7 +87,7 @@ pub fn shape(program: &Program, sizes: &[Int], tensor: TensorId) -> Option<Vec<u
 }
 
 /// The tensors of these names, each once; `derive` has checked them.
-fn chosen(program: &Program, names: Option<Vec<String>>, all: Vec<TensorId>) -> Vec<TensorId> {
+pub(crate) fn chosen(program: &Program, names: Option<Vec<String>>, all: Vec<TensorId>) -> Vec<TensorId> {
     let Some(names) = names else { return all };
     let mut chosen = Vec::new();
     for tensor in names.iter().filter_map(|name| program.tensor(name)) {

@@ -5,13 +5,11 @@
 //! and every arithmetic operation is counted.
 
 use crate::array::Array;
+use crate::code::{Code, Linear, Node, Test, failed, holds, offset};
 use crate::files::Dtype;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::program::{
-    Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, Program, Range, Relation, TensorId,
-    TensorKind,
-};
+use gradix::program::{Program, TensorId, TensorKind};
 use std::collections::HashMap;
 
 /// The most elements that one run may hold.
@@ -38,61 +36,12 @@ pub fn interp(
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(STACK);
         let thread = builder.spawn_scoped(scope, run).map_err(|e| failed(format!("no thread can be started: {e}")))?;
-        thread.join().unwrap_or_else(|_| Err(failed("the evaluation failed".to_string())))
+        thread.join().unwrap_or_else(|_| Err(failed("the evaluation failed")))
     })
 }
 
-const STACK: usize = 1 << 29;
-
-fn failed(message: String) -> Diagnostic {
-    Diagnostic::error("run", message)
-}
-
-/// An index expression with numbers for the sizes.
-struct Linear {
-    terms: Vec<(usize, i128)>,
-    floors: Vec<(Linear, i128, i128)>,
-    constant: i128,
-}
-
-impl Linear {
-    fn at(&self, point: &[i64]) -> i128 {
-        let plain: i128 = self.terms.iter().map(|(i, c)| c * point[*i] as i128).sum();
-        let floors: i128 = self.floors.iter().map(|(inner, d, c)| c * inner.at(point).div_euclid(*d)).sum();
-        self.constant + plain + floors
-    }
-}
-
-struct Bounds {
-    low: Vec<Linear>,
-    high: Vec<Linear>,
-}
-
-enum Node {
-    Constant(f64),
-    Index(Linear),
-    Access(TensorId, Vec<Linear>),
-    Unary(gradix::program::UnaryOp, usize),
-    Binary(gradix::program::BinaryOp, usize, usize),
-    Select(Test, usize, usize),
-}
-
-enum Test {
-    Index(Linear, Relation),
-    Compare(gradix::program::Comparison, usize, usize),
-    Not(Box<Test>),
-    And(Box<Test>, Box<Test>),
-    Or(Box<Test>, Box<Test>),
-}
-
-/// A definition with numbers for the sizes: nodes in order, the last one the body.
-struct Code {
-    rank: usize,
-    indices: Vec<Bounds>,
-    conditions: Vec<(Linear, Relation)>,
-    reduction: Option<gradix::program::ReduceOp>,
-    nodes: Vec<Node>,
-}
+/// The memory for a recursion as deep as an expression may be.
+pub(crate) const STACK: usize = 1 << 29;
 
 /// Values of one definition's nodes at the point at hand.
 #[derive(Default)]
@@ -146,7 +95,7 @@ impl<'a> Machine<'a> {
 
     fn run(mut self) -> Result<Outcome, Diagnostic> {
         for definition in &self.program.definitions {
-            let code = std::rc::Rc::new(self.compile(definition)?);
+            let code = std::rc::Rc::new(Code::new(self.program, definition, self.sizes, self.dtype)?);
             self.code.insert(definition.tensor, code.clone());
             if self.program[definition.tensor].kind == TensorKind::Nested {
                 self.remembered.insert(definition.tensor, HashMap::new());
@@ -177,68 +126,12 @@ impl<'a> Machine<'a> {
         let mut shape = Vec::new();
         let mut count = 1usize;
         for extent in &self.program[tensor].extents {
-            let extent = usize::try_from(self.linear(extent)?.at(&[]).max(0)).map_err(|_| too_large())?;
+            let extent = usize::try_from(Linear::new(extent, self.sizes)?.at(&[]).max(0)).map_err(|_| too_large())?;
             count = count.checked_mul(extent).ok_or_else(too_large)?;
             shape.push(extent);
         }
         self.elements = self.elements.saturating_add(count);
         if self.elements > MAX_ELEMENTS { Err(too_large()) } else { Ok(shape) }
-    }
-
-    fn linear(&self, affine: &Affine) -> Result<Linear, Diagnostic> {
-        let number = |value: &Int| {
-            i64::try_from(value)
-                .map(i128::from)
-                .map_err(|_| failed("a number in an index expression is too large".into()))
-        };
-        let mut linear = Linear { terms: Vec::new(), floors: Vec::new(), constant: number(affine.offset())? };
-        for (atom, factor) in affine.terms() {
-            let factor = number(factor)?;
-            match atom {
-                Atom::Index(i) => linear.terms.push((*i as usize, factor)),
-                Atom::Param(ParamId(p)) => linear.constant += factor * number(&self.sizes[*p as usize])?,
-                Atom::Floor(inner, divisor) => linear.floors.push((self.linear(inner)?, number(divisor)?, factor)),
-            }
-        }
-        Ok(linear)
-    }
-
-    fn compile(&self, definition: &Definition) -> Result<Code, Diagnostic> {
-        let exprs = &self.program.exprs;
-        let order = exprs.postorder(definition.body);
-        let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
-        let mut nodes = Vec::with_capacity(order.len());
-        for id in &order {
-            nodes.push(match &exprs[*id] {
-                Expr::Constant(number) => Node::Constant(self.dtype.round(number.value())),
-                Expr::Index(affine) => Node::Index(self.linear(affine)?),
-                Expr::Access(tensor, subscripts) => Node::Access(*tensor, self.linears(subscripts)?),
-                Expr::Unary(op, a) => Node::Unary(*op, place[a]),
-                Expr::Binary(op, a, b) => Node::Binary(*op, place[a], place[b]),
-                Expr::Select(c, a, b) => Node::Select(self.test(*c, &place)?, place[a], place[b]),
-            });
-        }
-        let bounds = |range: &Range| -> Result<Bounds, Diagnostic> {
-            Ok(Bounds { low: self.linears(&range.low)?, high: self.linears(&range.high)? })
-        };
-        let indices = definition.indices.iter().map(|i| bounds(&i.range)).collect::<Result<_, _>>()?;
-        let condition = |c: &Constraint| Ok((self.linear(&c.affine)?, c.relation));
-        let conditions = definition.conditions.iter().map(condition).collect::<Result<_, Diagnostic>>()?;
-        Ok(Code { rank: definition.rank, indices, conditions, reduction: definition.reduction, nodes })
-    }
-
-    fn linears(&self, affines: &[Affine]) -> Result<Vec<Linear>, Diagnostic> {
-        affines.iter().map(|a| self.linear(a)).collect()
-    }
-
-    fn test(&self, id: CondId, place: &HashMap<ExprId, usize>) -> Result<Test, Diagnostic> {
-        Ok(match &self.program.exprs[id] {
-            Cond::Index(constraint) => Test::Index(self.linear(&constraint.affine)?, constraint.relation),
-            Cond::Compare(op, a, b) => Test::Compare(*op, place[a], place[b]),
-            Cond::Not(a) => Test::Not(Box::new(self.test(*a, place)?)),
-            Cond::And(a, b) => Test::And(Box::new(self.test(*a, place)?), Box::new(self.test(*b, place)?)),
-            Cond::Or(a, b) => Test::Or(Box::new(self.test(*a, place)?), Box::new(self.test(*b, place)?)),
-        })
     }
 
     /// The value of one element.
@@ -261,18 +154,15 @@ impl<'a> Machine<'a> {
         total: &mut f64,
     ) -> Result<(), Diagnostic> {
         if depth == code.indices.len() {
-            if code.conditions.iter().all(|(linear, relation)| holds(linear.at(point), *relation)) {
+            if code.includes(point) {
                 let value = self.body(tensor, code, point)?;
                 self.operations += 1;
                 *total = self.dtype.round(combine.apply(*total, value));
             }
             return Ok(());
         }
-        let Bounds { low, high } = &code.indices[depth];
-        let low = low.iter().map(|l| l.at(point)).max().unwrap_or(0);
-        let high = high.iter().map(|h| h.at(point)).min().unwrap_or(-1);
-        for value in low..=high {
-            point[depth] = i64::try_from(value).map_err(|_| failed("an index is too large".into()))?;
+        for value in code.indices[depth].at(point) {
+            point[depth] = i64::try_from(value).map_err(|_| failed("an index is too large"))?;
             self.reduce(tensor, code, depth + 1, point, combine, total)?;
         }
         Ok(())
@@ -332,7 +222,7 @@ impl<'a> Machine<'a> {
     fn read(&mut self, tensor: TensorId, subscripts: &[Linear], point: &[i64]) -> Result<f64, Diagnostic> {
         let mut place = Vec::with_capacity(subscripts.len());
         for subscript in subscripts {
-            place.push(i64::try_from(subscript.at(point)).map_err(|_| failed("a subscript is too large".into()))?);
+            place.push(i64::try_from(subscript.at(point)).map_err(|_| failed("a subscript is too large"))?);
         }
         if self.program[tensor].kind == TensorKind::Nested {
             if let Some(&value) = self.remembered[&tensor].get(&place) {
@@ -348,21 +238,10 @@ impl<'a> Machine<'a> {
             return Ok(value);
         }
         let array = &self.arrays[&tensor];
-        let mut offset = 0usize;
-        for (&position, &extent) in place.iter().zip(&array.shape) {
-            if position < 0 || position as usize >= extent {
-                let name = &self.program[tensor].name;
-                return Err(failed(format!("'{name}' was read at {place:?}, outside its shape {:?}", array.shape)));
-            }
-            offset = offset * extent + position as usize;
-        }
-        Ok(array.data[offset])
-    }
-}
-
-fn holds(value: i128, relation: Relation) -> bool {
-    match relation {
-        Relation::NonNegative => value >= 0,
-        Relation::Zero => value == 0,
+        let outside = || {
+            let name = &self.program[tensor].name;
+            failed(format!("'{name}' was read at {place:?}, outside its shape {:?}", array.shape))
+        };
+        offset(&place, &array.shape).map(|offset| array.data[offset]).ok_or_else(outside)
     }
 }

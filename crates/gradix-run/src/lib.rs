@@ -3,6 +3,8 @@
 pub mod array;
 pub mod buffers;
 pub mod check;
+mod code;
+pub mod confirm;
 mod cores;
 pub mod element;
 pub mod executable;
@@ -24,6 +26,7 @@ pub mod vm;
 
 pub use array::Array;
 pub use check::check;
+pub use confirm::confirm;
 pub use element::Element;
 pub use executable::{Backend, Executable};
 pub use files::Dtype;

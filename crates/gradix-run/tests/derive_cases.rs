@@ -15,7 +15,7 @@ use gradix::sizes::{Known, choose};
 use gradix::syntax::parse;
 use gradix::{Int, derive, print, resolve, simplify, syntax};
 use gradix_run::check::{INTERVALS, Settings, check};
-use gradix_run::{Array, Dtype, Gradient, gradient, interp, random};
+use gradix_run::{Array, Dtype, Gradient, confirm, gradient, interp, random};
 use std::collections::HashMap;
 
 type Arrays = HashMap<String, Array>;
@@ -81,7 +81,10 @@ impl Subject {
     fn derived(&self, mode: Mode) -> Program {
         let options = Options { mode, wrt: self.wrt.clone(), of: self.of.clone(), ..Options::default() };
         let derivative = derive(&self.program, &options);
-        derivative.unwrap_or_else(|errors| panic!("`{}`\n{}", self.title, cases::render(&self.source, &errors)))
+        let derivative =
+            derivative.unwrap_or_else(|errors| panic!("`{}`\n{}", self.title, cases::render(&self.source, &errors)));
+        confirmed(&self.title, &self.program, &derivative, &options);
+        derivative
     }
 
     fn gradient(&self) -> Gradient {
@@ -215,6 +218,7 @@ impl Subject {
         let printed = print::print(&self.derived(Mode::Reverse)).unwrap();
         let first = resolved(&self.title, &printed);
         let gradient = Gradient::new(&first, None, None).unwrap();
+        confirmed(&self.title, &first, &gradient.derivative, &Options::default());
         let text = well_formed(&self.title, &gradient.derivative);
         let sizes = self.gradient().sizes(&self.program, &self.sizes).unwrap();
         measured(&format!("{}\n{text}", self.title), &first, &gradient, &sizes);
@@ -285,6 +289,13 @@ fn well_formed(title: &str, program: &Program) -> String {
     let simple = simplify(program).unwrap();
     assert!(simple == *program, "`{title}` is simplified further:\n{text}to\n{}", print::print(&simple).unwrap());
     text
+}
+
+/// Every element is what enumeration of the function gives.
+fn confirmed(title: &str, program: &Program, derivative: &Program, options: &Options) {
+    let report = confirm(program, derivative, options);
+    let confirmed = report.unwrap_or_else(|m| panic!("`{title}`\n{}", m.report(title, options, &[], derivative)));
+    assert!(!confirmed.sizes.is_empty(), "`{title}` is {confirmed}");
 }
 
 /// Every derivative agrees with central differences, and most elements could be measured.

@@ -4,12 +4,13 @@
 //! computed by [`element`] on both sides. The values were written by `data/examples.py`, which calls
 //! `examples/reference.py`: NumPy code that knows nothing of gradix.
 
+use gradix::derive::{Mode, Options};
 use gradix::program::{ParamKind, Program};
 use gradix::resolve::Places;
 use gradix::sizes::{Known, bind, choose};
 use gradix::{Int, Resolved};
 use gradix_run::check::{Settings, check};
-use gradix_run::{Array, Dtype, Gradient, Outcome, gradient, interp, random};
+use gradix_run::{Array, Dtype, Gradient, Outcome, confirm, gradient, interp, random};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
@@ -85,6 +86,30 @@ fn second_derivatives_agree_with_differences_of_the_gradients() {
         let sizes = gradient.sizes(&resolved.program, &expected.sizes(&name, &resolved)).unwrap();
         differentiate(&name, &gradient.derivative, &sizes);
     }
+}
+
+#[test]
+fn derivatives_of_every_mode_are_confirmed_by_enumeration() {
+    for name in expectations().keys() {
+        let program = example(name).program;
+        let scalar = program.outputs.iter().all(|f| program[*f].rank == 0);
+        for mode in [Mode::Reverse, Mode::Forward, Mode::Jacobian, Mode::Hessian] {
+            if mode != Mode::Hessian || scalar {
+                confirmed(name, &program, mode);
+            }
+        }
+        let gradient = confirmed(name, &program, Mode::Reverse);
+        confirmed(name, &gradient, Mode::Reverse);
+    }
+}
+
+fn confirmed(name: &str, program: &Program, mode: Mode) -> Program {
+    let options = Options { mode, ..Options::default() };
+    let derivative = gradix::derive(program, &options).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+    let confirmed = confirm(program, &derivative, &options)
+        .unwrap_or_else(|mismatch| panic!("{}", mismatch.report(name, &options, &[], &derivative)));
+    assert!(confirmed.sizes.len() >= 3 && confirmed.doubtful == 0, "{name}, {mode:?}: {confirmed}");
+    derivative
 }
 
 fn differentiate(name: &str, program: &Program, sizes: &[Int]) {

@@ -1,10 +1,11 @@
 //! `gradix derive`: the derivative program.
 
 use gradix::derive::{self, Options};
-use gradix::{Program, graph, print, syntax};
+use gradix::{Int, Program, graph, print, syntax};
+use gradix_run::confirm;
 use gradix_view::Source;
 
-use super::print as write;
+use super::{note, print as write};
 use crate::arguments::{DeriveArguments, Format, Mode};
 use crate::failure::Failure;
 use crate::json::json;
@@ -17,6 +18,9 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
     }
     let program = resolve(source, &arguments.selection)?.program;
     let derivative = gradix::derive(&program, &options(arguments)).map_err(|errors| refuse(source, errors))?;
+    if arguments.verify {
+        verify(arguments, source, &program, &derivative)?;
+    }
     let text = match arguments.format {
         Format::Text => syntax::print(&tree(&derivative, arguments.inline, source)?),
         Format::Latex => syntax::latex(&tree(&derivative, arguments.inline, source)?).trim_end().to_string() + "\n",
@@ -27,6 +31,23 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
         }
     };
     write(text.as_bytes())
+}
+
+/// Holds the derivative to the program. That nothing could be compared is told even to those who want to hear little.
+fn verify(
+    arguments: &DeriveArguments,
+    source: &Source,
+    program: &Program,
+    derivative: &Program,
+) -> Result<(), Failure> {
+    let options = options(arguments);
+    let confirmed = confirm(program, derivative, &options).map_err(|mismatch| {
+        let params: Vec<(String, Int)> =
+            arguments.selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
+        Failure::Message(mismatch.report(&source.text, &options, &params, derivative))
+    })?;
+    note(arguments.program.quiet && !confirmed.sizes.is_empty(), &confirmed.to_string());
+    Ok(())
 }
 
 fn options(arguments: &DeriveArguments) -> Options {
@@ -41,4 +62,29 @@ fn options(arguments: &DeriveArguments) -> Options {
 
 fn tree(program: &Program, inline: bool, source: &Source) -> Result<syntax::ast::Ast, Failure> {
     print::ast(program, inline).map_err(|error| refuse(source, vec![error]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+    use clap::Parser;
+
+    #[test]
+    fn a_wrong_derivative_is_reported_with_all_that_is_needed() {
+        let text = "input x[N], w[K]; y[i] = sum[k] x[2*i + k] * w[k]";
+        let line = ["gradix", "derive", "--verify", "--wrt", "x", "--param", "K=3", "-e", text];
+        let Command::Derive(arguments) = Arguments::parse_from(line).command else { unreachable!("it is 'derive'") };
+        let source = Source { name: "command line".into(), text: text.into() };
+        let program = resolve(&source, &arguments.selection).ok().unwrap().program;
+        let derivative = gradix::derive(&program, &options(&arguments)).unwrap();
+        assert!(verify(&arguments, &source, &program, &derivative).is_ok());
+        let wrong = print::print(&derivative).unwrap().replace("w[k - 2*i]", "w[0]");
+        let wrong = gradix::resolve(&syntax::parse(&wrong).unwrap(), &[]).unwrap().program;
+        let Err(Failure::Message(report)) = verify(&arguments, &source, &program, &wrong) else { panic!("it passes") };
+        let version = format!("gradix {} derive --mode reverse --wrt x --param K=3", env!("CARGO_PKG_VERSION"));
+        for part in ["internal error", "at N = ", "dx[", " is ", " and should be ", &version, text, "dy[i] * w[0]"] {
+            assert!(report.contains(part), "no '{part}' in\n{report}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::{example, gradix, gradix_with_input, prints, refuses};
+use crate::{data, example, gradix, gradix_with_input, prints, refuses};
 
 #[test]
 fn the_derivative_is_a_program_of_the_same_language() {
@@ -22,6 +22,28 @@ fn every_mode_has_its_own_results() {
         let output = gradix(&["derive", "-e", text, "--mode", mode]);
         assert!(prints(&output).contains(&format!("\n{result}")), "{mode}: {}", prints(&output));
     }
+}
+
+#[test]
+fn a_verified_derivative_is_printed_as_any_other() {
+    let text = "input x[N], w[K]; y[i] = sum[k] x[2*i + k] * w[k]; f = sum[i] y[i]^2";
+    for mode in ["reverse", "forward", "jacobian", "hessian"] {
+        let arguments = ["derive", "-e", text, "--mode", mode, "--of", "f", "--wrt", "x"];
+        let plain = gradix(&arguments);
+        let verified = gradix(&[&arguments[..], &["--verify"]].concat());
+        assert_eq!(data(&verified), prints(&plain), "{mode}");
+        let told = str::from_utf8(&verified.stderr).unwrap();
+        assert!(told.starts_with("verified at N = 1, K = 1; ") && told.lines().count() == 1, "{told}");
+        assert_eq!(prints(&gradix(&[&arguments[..], &["--verify", "--quiet"]].concat())), prints(&plain), "{mode}");
+    }
+}
+
+#[test]
+fn a_derivative_at_sizes_that_are_too_large_is_not_verified() {
+    let text = "input x[N, N]; f = sum[i, j] x[i, j]^2";
+    let output = gradix(&["derive", "-e", text, "--param", "N=1000000", "--verify", "--quiet"]);
+    assert!(data(&output).contains("dx[i, j]"));
+    assert_eq!(str::from_utf8(&output.stderr).unwrap(), "not verified: the sizes are too large\n");
 }
 
 #[test]

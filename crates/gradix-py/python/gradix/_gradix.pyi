@@ -31,8 +31,10 @@ class Function:
         """The sizes that calls may give, or that follow from the shapes of arrays."""
     def plan(self, what: str, wrt: Sequence[str] | None, of: Sequence[str] | None, /) -> Plan:
         """How to compute the results (`value`), derivatives (`grad`, `jvp`, `jacobian`, `hessian`) or both (`value_and_grad`)."""
-    def derive(self, mode: str, wrt: Sequence[str] | None, of: Sequence[str] | None, inline: bool, /) -> str:
-        """The text of a derivative."""
+    def derive(
+        self, mode: str, wrt: Sequence[str] | None, of: Sequence[str] | None, inline: bool, verify: bool, /
+    ) -> str:
+        """The text of a derivative, held to the function by enumeration if `verify` asks for it."""
     def batch(self, names: Sequence[str], /) -> str:
         """The program for a batch: the arguments named get one more dimension, the first."""
     def latex(self, derivatives: bool, /) -> str:

@@ -416,7 +416,13 @@ class Program:
 
     @in_the_family
     def derivative(
-        self, wrt: Names = None, *, of: Names = None, mode: Mode = "reverse", inline: bool = False
+        self,
+        wrt: Names = None,
+        *,
+        of: Names = None,
+        mode: Mode = "reverse",
+        inline: bool = False,
+        verify: bool = False,
     ) -> Program:
         """The derivative, a program like any other: it can be printed, called and derived again.
 
@@ -427,14 +433,16 @@ class Program:
                 ``"forward"`` takes a tangent ``x_dot`` for each argument and gives ``y_dot``; ``"jacobian"`` and
                 ``"hessian"`` are all first derivatives, and all second ones of a scalar.
             inline: One expression for each derivative, without temporaries.
+            verify: Hold every element to the function first, by enumeration at a few small sizes. A derivative that is
+                wrong is an :class:`InternalError` with a report.
 
-        >>> print(compile("input x[N, N]; f[i] = x[i, i]^3").derivative("x"))
+        >>> print(compile("input x[N, N]; f[i] = x[i, i]^3").derivative("x", verify=True))
         input x[N, N], df[N]
         dx[i, j in 0..N] = if i == j then 3 * df[i] * x[i, i]^2 else 0
         """
         if mode not in (known := get_args(Mode)):
             raise ArgumentError(f"'mode' is one of {', '.join(known)}, and {mode!r} is given")
-        text = self._function.derive(mode, _names(wrt), _names(of), inline)
+        text = self._function.derive(mode, _names(wrt), _names(of), inline, verify)
         return _compiled(text, "derivative", (), self._backend, self._threads)
 
     @in_the_family

@@ -11,7 +11,8 @@ use gradix::resolve::Places;
 use gradix::sizes::{Known, bind, choose};
 use gradix::syntax::ast::{Ast, CompareOp};
 use gradix::{Diagnostic, Int, derive, economise, print, program, resolve, simplify, syntax};
-use gradix_run::{Array, Dtype, interp};
+use gradix_run::confirm::Mismatch;
+use gradix_run::{Array, Dtype, confirm, interp};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What a check looks at.
@@ -183,8 +184,16 @@ fn economised(what: &str, program: &Program, seed: u64) -> Outcome<Program> {
 }
 
 fn derived(program: &Program, mode: Mode) -> Outcome<Program> {
-    derive(program, &Options { mode, ..Options::default() })
-        .map_err(|e| failure("derive", format!("{mode:?}: {}", listed(&e))))
+    let options = Options { mode, ..Options::default() };
+    let derivative = derive(program, &options).map_err(|e| failure("derive", format!("{mode:?}: {}", listed(&e))))?;
+    confirmed(program, &derivative, &options)?;
+    Ok(derivative)
+}
+
+/// The self-check that users have: every element is what enumeration of the function gives.
+fn confirmed(program: &Program, derivative: &Program, options: &Options) -> Outcome {
+    let wrong = |mismatch: Mismatch| failure("confirm", mismatch.report("", options, &[], derivative));
+    confirm(program, derivative, options).map(|_| ()).map_err(wrong)
 }
 
 /// A program and what was made of it.
@@ -390,6 +399,7 @@ impl Subject<'_> {
             other => findings.note(other.map_err(|e| failure("derive twice", listed(&e))))?,
         };
         findings.note(well_formed("second derivative", &second));
+        findings.note(confirmed(self.derivative, &second, &Options::default()));
         Some((ast, second))
     }
 
