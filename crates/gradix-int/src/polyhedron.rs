@@ -4,8 +4,8 @@
 //! inequalities are rounded down to fit; the first coefficient of an equality is positive; no row is a constant, except that `-1 ≥ 0` is the only row of a set that was
 //! found empty while it was built; no two inequalities have the same coefficients, and no two equalities are equal.
 //!
-//! Emptiness, implication and bounds are decided exactly over the rationals, after solving the equalities over the
-//! integers and tightening the inequalities. So `is_empty` and `implies` may answer false for an integer reason that
+//! Emptiness, implication and bounds are decided exactly over the rationals, after solving the equalities (for emptiness and
+//! implication also pairs of opposite inequalities) over the integers and tightening the inequalities. So `is_empty` and `implies` may answer false for an integer reason that
 //! no single row shows; they never answer true wrongly. [`Polyhedron::sample`] is exact over the integers.
 
 use std::fmt;
@@ -182,7 +182,14 @@ impl Polyhedron {
     fn is_empty_with(&self, extra: Option<&Row>) -> bool {
         let equalities: Vec<&Row> = self.equalities.iter().collect();
         let inequalities: Vec<&Row> = self.inequalities.iter().chain(extra).collect();
-        linear_program::is_empty(self.constraints(&equalities, &inequalities))
+        if linear_program::is_empty(self.constraints(&equalities, &inequalities)) {
+            return true;
+        }
+        // What two opposite inequalities leave one value for, no fraction comes near: i = 1 where 1 ≤ i ≤ 1.
+        let opposite = |row: &&Row| inequalities.iter().any(|other| row.is_opposite(other));
+        let fixed: Vec<&Row> = inequalities.iter().copied().filter(opposite).collect();
+        let equalities = [equalities, fixed.clone()].concat();
+        !fixed.is_empty() && linear_program::is_empty(self.constraints(&equalities, &inequalities))
     }
 
     /// Whether the set was found empty while it was built.

@@ -102,6 +102,12 @@ impl Row {
         self
     }
 
+    /// Whether the other is this form with all signs changed.
+    pub(crate) fn is_opposite(&self, other: &Row) -> bool {
+        let pairs = self.coefficients.iter().zip(&other.coefficients);
+        self.constant == -&other.constant && pairs.into_iter().all(|(own, its)| *own == -its)
+    }
+
     /// The variable and its coefficient, if there is exactly one.
     pub(crate) fn single(&self) -> Option<(usize, &Int)> {
         let mut nonzero = self.coefficients.iter().enumerate().filter(|(_, c)| !c.is_zero());

@@ -47,6 +47,39 @@ pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
     found
 }
 
+/// Adds to the facts of a program what its subscripts ask of the sizes, and gives it. `known` are facts of that kind already.
+pub fn require(program: &mut Program, known: &[Constraint]) -> Vec<Constraint> {
+    let found = requirements(program, &program.size_context());
+    add_facts(program, &[known, &found].concat());
+    found
+}
+
+/// Adds facts about sizes. That a size is not negative goes without saying where another lower bound says so.
+fn add_facts(program: &mut Program, new: &[Constraint]) {
+    program.facts.extend(new.iter().cloned());
+    program.facts.sort();
+    program.facts.dedup();
+    for id in (0..program.params.len()).map(|p| ParamId(p as u32)) {
+        let sign = Constraint::non_negative(Affine::param(id));
+        let others: Vec<Constraint> = program.facts.iter().filter(|f| **f != sign).cloned().collect();
+        let bounded = others.iter().any(|fact| new.contains(fact) && is_lower_bound(fact, id));
+        if bounded && system::implies(&others, &sign) {
+            program.facts = others;
+        }
+    }
+}
+
+/// Whether a fact bounds this size from below by sizes declared before it.
+fn is_lower_bound(fact: &Constraint, id: ParamId) -> bool {
+    let mut latest = None;
+    fact.affine.visit_atoms(&mut |atom| {
+        if let Atom::Param(p) = atom {
+            latest = latest.max(Some(*p));
+        }
+    });
+    latest == Some(id) && fact.affine.coefficient(&Atom::Param(id)) > Int::ZERO
+}
+
 /// What the sizes have to satisfy lest a subscript leave its tensor, as far as single constraints can say it.
 ///
 /// ```text
@@ -184,7 +217,7 @@ fn open_places<'a>(program: &'a Program, context: &[Constraint]) -> Vec<(&'a Def
 }
 
 /// What a subscript has to satisfy.
-fn inside(subscript: &Affine, extent: &Affine) -> [Constraint; 2] {
+pub fn inside(subscript: &Affine, extent: &Affine) -> [Constraint; 2] {
     [Constraint::non_negative(subscript.clone()), Constraint::at_most(subscript.clone(), extent.shift(-1))]
 }
 
@@ -208,6 +241,22 @@ pub fn stays_inside(program: &mut Program, root: ExprId, domain: &[Constraint]) 
             needed.iter().all(|row| known.implies(row))
         };
         guards.iter().all(holds)
+    })
+}
+
+/// Whether indices and sizes are found, or at least not ruled out, for which an access to an argument or a definition
+/// leaves its tensor.
+pub fn can_leave(program: &mut Program, root: ExprId, domain: &[Constraint]) -> bool {
+    let accesses = guard::guarded_accesses(&mut program.exprs, root);
+    accesses.iter().any(|(access, guards)| {
+        let Expr::Access(tensor, subscripts) = &program.exprs[*access] else { return false };
+        let needed = subscripts.iter().zip(&program[*tensor].extents).flat_map(|(s, extent)| inside(s, extent));
+        let outside: Vec<Constraint> = needed.flat_map(|row| row.negated()).collect();
+        let found = |guard: &Guard, row: &Constraint| {
+            let rows = [domain, guard, std::slice::from_ref(row)].concat();
+            !matches!(system::find(&rows, SEARCH_LIMIT), Found::Nothing)
+        };
+        guards.iter().any(|guard| outside.iter().any(|row| found(guard, row)))
     })
 }
 

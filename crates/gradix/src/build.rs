@@ -78,6 +78,9 @@ pub fn binary(exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
 
 /// `-a`
 pub fn negate(exprs: &mut Exprs, a: ExprId) -> ExprId {
+    if let Some(number) = exprs.as_constant(a) {
+        return exprs.constant(0.0 - number);
+    }
     let minus_one = exprs.constant(-1.0);
     multiply(exprs, minus_one, a)
 }

@@ -31,10 +31,23 @@ pub fn factor(program: &mut Program, sum: &Definition, context: &[Constraint]) -
 
 /// Whether a factor (or with `divides` a divisor) may be infinite or not even computable somewhere in the domain.
 pub fn is_risky(program: &mut Program, id: ExprId, divides: bool, domain: &[Constraint]) -> bool {
-    divides && reads(&program.exprs, id)
+    divides && (reads(&program.exprs, id) || can_vanish(&program.exprs, id, domain))
         || has_pole(&program.exprs, id)
         || reads_empty_extreme(program, id)
         || !bounds::stays_inside(program, id, domain)
+}
+
+/// Whether a divisor that reads nothing may be 0 somewhere in the domain.
+fn can_vanish(exprs: &Exprs, id: ExprId, domain: &[Constraint]) -> bool {
+    match &exprs[id] {
+        Expr::Constant(number) => number.value() == 0.0,
+        Expr::Index(affine) => {
+            let known = system::Facts::new(domain);
+            let signs = [affine.shift(-1), -affine.shift(1)];
+            !signs.into_iter().any(|beyond| known.implies(&Constraint::non_negative(beyond)))
+        }
+        _ => true,
+    }
 }
 
 /// Whether an expression reads a `max` or `min` that can be of nothing, and so infinite, also by way of other definitions.

@@ -2,11 +2,12 @@
 
 use crate::bounds;
 use crate::diagnostic::Diagnostic;
-use crate::program::expr::{Rewriter, WithIndices};
+use crate::guard;
+use crate::program::expr::{Rewriter, Rules, WithIndices};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
 };
-use crate::system::{self, Unsolved};
+use crate::system::{self, Facts, Unsolved};
 
 /// Adds `full`, a reduction whose outputs are all indices around it, as a nested definition over those
 /// that it uses. Gives the access that stands for it and where each index went. An equal definition
@@ -23,6 +24,22 @@ pub fn add(
     add_over(program, full, &kept, name, context, shared)
 }
 
+/// The same for a reduction as the user wrote it: what it reads outside of a tensor is still to be found.
+pub fn add_written(
+    program: &mut Program,
+    full: Definition,
+    name: String,
+    context: &[Constraint],
+    shared: &[ExprId],
+) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
+    let used = used_outputs(program, &full);
+    let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
+    let whole = [context, &full.domain()].concat();
+    let is_right = bounds::stays_inside(program, full.body, &whole);
+    let (definition, map) = narrowed_to(program, &full, &kept, context, is_right)?;
+    Ok(insert(program, definition, map, &kept, name, context, shared))
+}
+
 /// The same over the outputs at `kept`, among which are all that it uses.
 pub fn add_over(
     program: &mut Program,
@@ -33,6 +50,18 @@ pub fn add_over(
     shared: &[ExprId],
 ) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
     let (definition, map) = narrowed(program, &full, kept, context)?;
+    Ok(insert(program, definition, map, kept, name, context, shared))
+}
+
+fn insert(
+    program: &mut Program,
+    definition: Definition,
+    map: Vec<Affine>,
+    kept: &[usize],
+    name: String,
+    context: &[Constraint],
+    shared: &[ExprId],
+) -> (ExprId, Vec<Affine>) {
     let mut definition = Definition { tensor: TensorId(program.tensors.len() as u32), ..definition };
     drop_needless_assumptions(program, &mut definition, context);
     let subscripts: Vec<Affine> = kept.iter().map(|&old| Affine::index(old)).collect();
@@ -40,13 +69,13 @@ pub fn add_over(
         let Expr::Access(tensor, existing) = &program.exprs[access] else { continue };
         let other = program.definition_of(*tensor).expect("a nested tensor is defined");
         if *existing == subscripts && (Definition { tensor: *tensor, ..definition.clone() }) == *other {
-            return Ok((access, map));
+            return (access, map);
         }
     }
     let rank = kept.len();
     let tensor = program.add_tensor(Tensor { name, kind: TensorKind::Nested, extents: Vec::new(), rank });
     program.definitions.push(definition);
-    Ok((program.exprs.access(tensor, subscripts), map))
+    (program.exprs.access(tensor, subscripts), map)
 }
 
 /// Makes `body` the value of a definition. A body that is nothing but the nested reduction that was added last,
@@ -107,6 +136,17 @@ pub fn narrowed(
     kept: &[usize],
     context: &[Constraint],
 ) -> Result<(Definition, Vec<Affine>), Diagnostic> {
+    narrowed_to(program, full, kept, context, true)
+}
+
+/// The same; whether it `is_right` that no read of the full definition leaves its tensor.
+fn narrowed_to(
+    program: &mut Program,
+    full: &Definition,
+    kept: &[usize],
+    context: &[Constraint],
+    is_right: bool,
+) -> Result<(Definition, Vec<Affine>), Diagnostic> {
     let mut map = vec![Affine::index(u32::MAX as usize); full.indices.len()];
     for (new, old) in kept.iter().copied().chain(full.rank..full.indices.len()).enumerate() {
         map[old] = Affine::index(new);
@@ -125,7 +165,50 @@ pub fn narrowed(
         assumptions: assumptions.iter().map(|c| c.with_indices(&map)).collect(),
         body: remap(&mut program.exprs, full.body, &map),
     };
+    let definition = if is_right { reading_inside(program, full, definition, kept, context) } else { definition };
     Ok((definition, map))
+}
+
+/// What holds for outputs that went may be more than what is left says of the others (`i == 2*j` says that `i` is even).
+/// Reads that need it are excused where they would leave their tensors: nothing looks at the value there.
+fn reading_inside(
+    program: &mut Program,
+    full: &Definition,
+    mut narrowed: Definition,
+    kept: &[usize],
+    context: &[Constraint],
+) -> Definition {
+    let ties = |c: &Constraint| {
+        let (mut gone, mut stays) = (false, !c.affine.is_straight());
+        c.affine.visit_indices(&mut |i| if kept.contains(&i) { stays = true } else { gone = true });
+        gone && stays
+    };
+    let domain = [context, &narrowed.domain()].concat();
+    if full.output_domain().iter().any(ties) && !bounds::stays_inside(program, narrowed.body, &domain) {
+        let mut excused = Excused { tensors: &program.tensors, domain: Facts::new(domain) };
+        narrowed.body = Rewriter::default().rewrite(&mut program.exprs, narrowed.body, &mut excused);
+    }
+    narrowed
+}
+
+/// Replaces accesses that may leave their tensors by 0 where they do.
+struct Excused<'a> {
+    tensors: &'a [Tensor],
+    domain: Facts<'static>,
+}
+
+impl Rules for Excused<'_> {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        let access = exprs.access(tensor, subscripts.clone());
+        let record = &self.tensors[tensor.0 as usize];
+        if record.kind == TensorKind::Nested {
+            return access;
+        }
+        let rows = subscripts.iter().zip(&record.extents).flat_map(|(s, extent)| bounds::inside(s, extent));
+        let open: Vec<Constraint> = rows.filter(|row| !self.domain.implies(row)).collect();
+        let zero = exprs.constant(0.0);
+        guard::all(exprs, &open).map_or(access, |condition| exprs.add(Expr::Select(condition, access, zero)))
+    }
 }
 
 /// The expression with its indices replaced.
@@ -181,9 +264,29 @@ fn outputs_of(
     if closed {
         return Ok((written, rows));
     }
-    match system::solve(rows, kept, context) {
+    let solved = match system::solve(rows.clone(), kept, context) {
+        Err(Unsolved::Unbounded(_)) => {
+            let hull = hull(&[context, &full.output_domain()].concat(), kept)?;
+            system::solve([rows, hull].concat(), kept, context)
+        }
+        solved => solved,
+    };
+    match solved {
         Ok(Some(solved)) => Ok((solved.ranges, [solved.conditions, solved.outer].concat())),
         Ok(None) => Ok((kept.iter().map(|_| Range::extent(Affine::constant(0))).collect(), own)),
         Err(Unsolved::TooLarge | Unsolved::Unbounded(_)) => Err(system::too_complex()),
     }
+}
+
+/// Bounds of indices in sizes alone, which rows that have floors of an index may have made redundant.
+fn hull(domain: &[Constraint], positions: &[usize]) -> Result<Vec<Constraint>, Diagnostic> {
+    let is_index = |atom: &Atom| matches!(atom, Atom::Index(_));
+    let mut rows = Vec::new();
+    for index in positions.iter().map(|&p| Affine::index(p)) {
+        let below = system::lower_bounds(&index, domain, &is_index)?;
+        let above = system::lower_bounds(&-index.clone(), domain, &is_index)?;
+        rows.extend(below.into_iter().map(|low| Constraint::at_most(low, index.clone())));
+        rows.extend(above.into_iter().map(|high| Constraint::at_most(index.clone(), -high)));
+    }
+    Ok(rows)
 }

@@ -11,7 +11,7 @@ use crate::program::{
     TensorId, TensorKind, UnaryOp,
 };
 use crate::system::{self, Facts};
-use crate::{factor, guard, narrow, nested, settle, tidy};
+use crate::{bounds, factor, guard, narrow, nested, settle, tidy};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
@@ -45,7 +45,7 @@ pub fn run(
         changed |= share_equal(program, &generated);
         changed |= settle::settle(program, &generated, taken)?;
         changed |= factor_sums(program)?;
-        if !changed {
+        if !changed && bounds::require(program, &[]).is_empty() {
             break;
         }
     }

@@ -27,9 +27,9 @@ pub struct CondId(pub u32);
 pub struct Number(u64);
 
 impl Number {
-    /// From a float.
+    /// From a float; every NaN is the same.
     pub fn new(value: f64) -> Self {
-        Number(value.to_bits())
+        Number(if value.is_nan() { f64::NAN } else { value }.to_bits())
     }
 
     /// The float.

@@ -4,12 +4,12 @@ use super::index::{Pieces, argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span, counted};
 use crate::program::{
-    Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, Tensor,
-    TensorId, TensorKind, UnaryOp,
+    Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Range, ReduceOp,
+    Tensor, TensorId, TensorKind, UnaryOp,
 };
 use crate::syntax::FUNCTIONS;
 use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
-use crate::{build, guard, nested};
+use crate::{bounds, build, guard, nested};
 
 type Lowered<T> = Result<T, Diagnostic>;
 
@@ -25,6 +25,8 @@ pub(super) struct Frame {
     next: usize,
     /// Index conditions that hold here.
     assumptions: Vec<Constraint>,
+    /// Conditions on indices that hold, too, and are no conjunction of constraints.
+    split: Vec<CondId>,
     /// Places of accesses, until their definition is known.
     accesses: Vec<(ExprId, Span)>,
     /// Places of accesses in nested definitions.
@@ -53,6 +55,7 @@ impl Resolver {
                 ranges,
                 next: 0,
                 assumptions: Vec::new(),
+                split: Vec::new(),
                 accesses: Vec::new(),
                 placed: Vec::new(),
                 shared: Vec::new(),
@@ -191,8 +194,9 @@ impl Resolver {
         };
         let name = format!("{}_{}", frame.name, op.name());
         let context = self.program.size_context();
+        let full = self.under_split_conditions(full, frame, &context);
         let before = self.program.definitions.len();
-        let (access, map) = nested::add(&mut self.program, full, name, &context, &frame.shared)?;
+        let (access, map) = nested::add_written(&mut self.program, full, name, &context, &frame.shared)?;
         if self.program.definitions.len() > before {
             frame.shared.push(access);
             let tensor = self.program.definitions[before].tensor;
@@ -256,6 +260,11 @@ impl Resolver {
                     ast::BinaryOp::And | ast::BinaryOp::Or => return Err(not_a_number(expr.span)),
                 };
                 let (a, b) = self.both(left, right, frame)?;
+                // This is how NaN is written.
+                let infinite = |id| self.program.exprs.as_constant(id) == Some(f64::INFINITY);
+                if op == BinaryOp::Sub && infinite(a) && infinite(b) {
+                    return Ok(self.program.exprs.constant(f64::NAN));
+                }
                 let exprs = &mut self.program.exprs;
                 // Index expressions and whole numbers combine as they would if they were written in one piece.
                 let whole = |id| exprs.as_constant(id).is_some_and(|v| v.fract() == 0.0 && v.abs() < 1e15);
@@ -272,15 +281,17 @@ impl Resolver {
             ExprKind::Compare { .. } | ExprKind::Not(_) => Err(not_a_number(expr.span)),
             ExprKind::If { condition, then, otherwise } => {
                 let condition = self.condition(condition, frame)?;
-                let assumed = frame.assumptions.len();
-                frame.assumptions.extend(guard::facts(&self.program.exprs, condition, true));
+                let (assumed, split) = (frame.assumptions.len(), frame.split.len());
+                frame.assume(&mut self.program.exprs, condition, true);
                 let before = (self.program.definitions.len(), frame.shared.len());
                 let a = self.value(then, frame)?;
                 let between = (self.program.definitions.len(), frame.shared.len());
                 frame.assumptions.truncate(assumed);
-                frame.assumptions.extend(guard::facts(&self.program.exprs, condition, false));
+                frame.split.truncate(split);
+                frame.assume(&mut self.program.exprs, condition, false);
                 let b = self.value(otherwise, frame)?;
                 frame.assumptions.truncate(assumed);
+                frame.split.truncate(split);
                 // A branch that is never taken leaves nothing behind.
                 match build::decided(&self.program.exprs, condition) {
                     Some(true) => {
@@ -310,6 +321,25 @@ impl Resolver {
             (Ok(a), Ok(b)) => Ok((a, b)),
             (_, Err(diagnostic)) | (Err(diagnostic), Ok(_)) => Err(diagnostic),
         }
+    }
+
+    /// Where a reduction reads elements that only a condition such as `i != 1` around it excuses, the condition is made a
+    /// part of its body.
+    fn under_split_conditions(&mut self, mut full: Definition, frame: &Frame, context: &[Constraint]) -> Definition {
+        let Some(op) = full.reduction.filter(|_| !frame.split.is_empty()) else { return full };
+        let domain = [context, &full.domain()].concat();
+        if !bounds::can_leave(&mut self.program, full.body, &domain) {
+            return full;
+        }
+        let (exprs, mut body) = (&mut self.program.exprs, full.body);
+        let neutral = exprs.constant(op.neutral());
+        for &condition in frame.split.iter().rev() {
+            body = exprs.add(Expr::Select(condition, body, neutral));
+        }
+        if bounds::stays_inside(&mut self.program, body, &domain) {
+            full.body = body;
+        }
+        full
     }
 
     /// The affine expression, if this is an index expression that mentions an index or a size.
@@ -639,6 +669,15 @@ impl Frame {
         self.scope.push((name.to_string(), depth));
         self.indices.push(Index { name: name.to_string(), range });
         self.next += 1;
+    }
+
+    /// Notes that a condition has this outcome from here on.
+    fn assume(&mut self, exprs: &mut Exprs, condition: CondId, outcome: bool) {
+        self.assumptions.extend(guard::facts(exprs, condition, outcome));
+        if !guard::has_values(exprs, condition) && guard::cases(exprs, condition, outcome).len() > 1 {
+            let held = if outcome { condition } else { guard::negate(exprs, condition) };
+            self.split.push(held);
+        }
     }
 
     fn pop_to(&mut self, depth: usize, assumed: usize) {

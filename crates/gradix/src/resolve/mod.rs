@@ -17,7 +17,6 @@ use crate::diagnostic::{Diagnostic, Result, Span};
 use crate::program::{Affine, Atom, Constraint, ExprId, ParamId, Program, TensorId};
 use crate::syntax::MAX_ERRORS;
 use crate::syntax::ast::{Ast, StatementKind};
-use crate::system;
 use gradix_int::Int;
 use std::collections::HashMap;
 
@@ -104,8 +103,8 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
         accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
     let of_name = |name: &String| program.params.iter().position(|p| p.name == *name);
     let known = least.iter().filter_map(|(name, least)| Some(lower_bound(ParamId(of_name(name)? as u32), least)));
-    places.implied = known.chain(bounds::requirements(&program, &program.size_context())).collect();
-    add_facts(&mut program, &places.implied);
+    places.implied = known.collect();
+    places.implied.extend(bounds::require(&mut program, &places.implied));
     Ok(Resolved { program, places })
 }
 
@@ -168,32 +167,6 @@ impl Resolver {
 /// `size >= least`
 fn lower_bound(size: ParamId, least: &Int) -> Constraint {
     Constraint::at_most(Affine::constant(least.clone()), Affine::param(size))
-}
-
-/// Adds facts about sizes. That a size is not negative goes without saying where another lower bound says so.
-fn add_facts(program: &mut Program, new: &[Constraint]) {
-    program.facts.extend(new.iter().cloned());
-    program.facts.sort();
-    program.facts.dedup();
-    for id in (0..program.params.len()).map(|p| ParamId(p as u32)) {
-        let sign = Constraint::non_negative(Affine::param(id));
-        let others: Vec<Constraint> = program.facts.iter().filter(|f| **f != sign).cloned().collect();
-        let bounded = others.iter().any(|fact| new.contains(fact) && is_lower_bound(fact, id));
-        if bounded && system::implies(&others, &sign) {
-            program.facts = others;
-        }
-    }
-}
-
-/// Whether a fact bounds this size from below by sizes declared before it.
-fn is_lower_bound(fact: &Constraint, id: ParamId) -> bool {
-    let mut latest = None;
-    fact.affine.visit_atoms(&mut |atom| {
-        if let Atom::Param(p) = atom {
-            latest = latest.max(Some(*p));
-        }
-    });
-    latest == Some(id) && fact.affine.coefficient(&Atom::Param(id)) > Int::ZERO
 }
 
 /// The message for a subscript that leaves its tensor.
