@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python lint bench growth bench-compiler bench-python fuzz
+.PHONY: test test-rust test-python index-sets random-programs lint bench growth bench-compiler bench-python fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -12,6 +12,15 @@ test-rust:
 test-python:
 	crates/gradix-py/setup.sh
 	cd crates/gradix-py && .venv/bin/python -m pytest
+
+# A million random systems through `gather`, and a tenth of that through everything else that solves or drops constraints.
+index-sets:
+	GRADIX_SYSTEMS=1000000 cargo test --release -p gradix --test index_sets -- --nocapture gather
+	GRADIX_SYSTEMS=100000 cargo test --release -p gradix --test index_sets -- --nocapture --skip gather
+
+# Tens of thousands of random programs with floors and others.
+random-programs:
+	GRADIX_SEED=100000 GRADIX_COUNT=20000 cargo test --release -p gradix-run --test random_programs -- --nocapture
 
 # What the continuous integration asks for besides.
 lint:

@@ -153,7 +153,7 @@ mod tests {
         check(
             "input x[N, M]\ny[i] = sum[j in 0..=i] x[i, j]",
             &[&[(1, 1)], &[(0, 1)]],
-            "param N, M >= N >= 0, x_stored_1 >= M, x_stored_2 >= N\ninput x[x_stored_1, x_stored_2]\n\
+            "param N, M >= N, x_stored_1 >= M, x_stored_2 >= N\ninput x[x_stored_1, x_stored_2]\n\
              y[i in 0..N] = sum[j in 0..=i] x[j, i]",
         );
     }
