@@ -1,9 +1,10 @@
 //! No program reads outside a tensor: subscripts that can, with the index values that do it.
 
 use crate::diagnostic::Diagnostic;
+use crate::extent;
 use crate::guard::{self, Guard, Guarded};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Relation, TensorId, TensorKind,
+    Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, Program, Relation, TensorId, TensorKind,
 };
 use crate::system::{self, Facts, Found};
 use gradix_int::Int;
@@ -92,7 +93,8 @@ pub fn requirements(program: &Program, context: &[Constraint]) -> Vec<Constraint
         for side in place.outside(program) {
             let rows = [&known, &place.domain, std::slice::from_ref(&side)].concat();
             if let Some(row) = single_requirement(&rows, &known)
-                && !mentions_derived_size(program, &row)
+                // Rows say only a part of what a size is that is the smallest or largest of others.
+                && !extent::mentions_derived_size(program, &row.affine)
                 && !system::is_empty(&[known.as_slice(), std::slice::from_ref(&row)].concat())
             {
                 known.push(row);
@@ -100,15 +102,6 @@ pub fn requirements(program: &Program, context: &[Constraint]) -> Vec<Constraint
         }
     }
     known.split_off(context.len())
-}
-
-/// Of a size that is the smallest or largest of others, rows say only a part of what it is.
-fn mentions_derived_size(program: &Program, row: &Constraint) -> bool {
-    let mut found = false;
-    row.affine.visit_atoms(&mut |atom| {
-        found |= matches!(atom, Atom::Param(ParamId(p)) if program.params[*p as usize].kind != ParamKind::Free);
-    });
-    found
 }
 
 /// The one constraint on sizes that is the opposite of 'there are indices for which the rows hold'.

@@ -23,7 +23,11 @@ pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affi
     if kept.len() == 1 {
         return kept.remove(0);
     }
-    kept.sort();
+    // Sizes that follow from others are numbered as they come up: what mentions one is ordered by its text.
+    kept.sort_by_cached_key(|part| match mentions_derived_size(program, part) {
+        true => (Some(crate::print::affine(program, &[], part)), part.clone()),
+        false => (None, part.clone()),
+    });
     let kind = if smallest { ParamKind::Smallest(kept.clone()) } else { ParamKind::Largest(kept.clone()) };
     if let Some(known) = program.params.iter().position(|p| p.kind == kind) {
         return Affine::param(ParamId(known as u32));
@@ -32,4 +36,13 @@ pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affi
     let name = format!("{}({})", if smallest { "min" } else { "max" }, parts.join(", "));
     program.params.push(Param { name, kind });
     Affine::param(ParamId(program.params.len() as u32 - 1))
+}
+
+/// Whether an expression mentions a size that is the smallest or largest of others.
+pub fn mentions_derived_size(program: &Program, affine: &Affine) -> bool {
+    let mut found = false;
+    affine.visit_atoms(&mut |atom| {
+        found |= matches!(atom, Atom::Param(ParamId(p)) if program.params[*p as usize].kind != ParamKind::Free);
+    });
+    found
 }

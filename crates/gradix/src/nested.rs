@@ -184,7 +184,8 @@ fn reading_inside(
         gone && stays
     };
     let domain = [context, &narrowed.domain()].concat();
-    if full.output_domain().iter().any(ties) && !bounds::stays_inside(program, narrowed.body, &domain) {
+    let open = full.output_domain().iter().any(ties) && !bounds::stays_inside(program, narrowed.body, &domain);
+    if open && bounds::can_leave(program, narrowed.body, &domain) {
         let mut excused = Excused { tensors: &program.tensors, domain: Facts::new(domain) };
         narrowed.body = Rewriter::default().rewrite(&mut program.exprs, narrowed.body, &mut excused);
     }

@@ -151,7 +151,10 @@ impl Resolver {
             }
         }
         frame.assumptions.extend(conditions.iter().cloned());
+        let split = frame.split.len();
+        frame.split.extend(&filters);
         let mut body = self.value(body, frame)?;
+        frame.split.truncate(split);
         for filter in filters {
             let neutral = self.program.exprs.constant(op.neutral());
             body = self.program.exprs.add(Expr::Select(filter, body, neutral));
