@@ -3,7 +3,7 @@
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range,
-    TensorId, TensorKind, names,
+    TensorId, TensorKind, distinct, names,
 };
 use crate::{nested, system};
 use std::collections::{HashMap, HashSet};
@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>, HashMap<ExprId, ExprId>) {
     program.facts.sort();
     program.facts.dedup();
+    flatten_bounds(program);
     if prune {
         prune_params(program);
     }
@@ -53,6 +54,24 @@ pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>,
     program.definitions = definitions;
     program.exprs = exprs;
     (tensors, moved)
+}
+
+/// A bound that is the largest of several sizes is several lower bounds, and likewise above.
+fn flatten_bounds(program: &mut Program) {
+    let Program { definitions, params, .. } = program;
+    let parts = |bound: &Affine, largest: bool| match bound.terms() {
+        [(Atom::Param(ParamId(p)), _)] if *bound == Affine::param(ParamId(*p)) => match &params[*p as usize].kind {
+            ParamKind::Largest(parts) if largest => parts.clone(),
+            ParamKind::Smallest(parts) if !largest => parts.clone(),
+            _ => vec![bound.clone()],
+        },
+        _ => vec![bound.clone()],
+    };
+    for index in definitions.iter_mut().flat_map(|d| d.indices[d.rank..].iter_mut()) {
+        let Range { low, high } = &mut index.range;
+        *low = distinct(low.iter().flat_map(|bound| parts(bound, true)));
+        *high = distinct(high.iter().flat_map(|bound| parts(bound, false)));
+    }
 }
 
 /// Puts the outputs of every nested definition into the order of the reader's indices.
