@@ -6,6 +6,7 @@
 use crate::bounds;
 use crate::build::{self, Product};
 use crate::program::{Affine, BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, UnaryOp};
+use crate::scalar::Finite;
 use crate::system;
 use std::collections::HashSet;
 
@@ -148,7 +149,7 @@ pub fn innermost_count(
 
 /// Whether an expression can be infinite or NaN where the tensors that it reads are finite.
 pub fn can_be_infinite(exprs: &Exprs, root: ExprId) -> bool {
-    let grows = |op: UnaryOp| matches!(op, UnaryOp::Exp | UnaryOp::Expm1 | UnaryOp::Sinh | UnaryOp::Cosh);
+    let grows = |op: UnaryOp| op.row().finite == Finite::UntilOverflow;
     has_pole(exprs, root)
         || exprs.postorder(root).iter().any(|id| matches!(exprs[*id], Expr::Unary(op, _) if grows(op)))
 }
@@ -162,25 +163,12 @@ fn has_pole(exprs: &Exprs, root: ExprId) -> bool {
             let whole = exprs.as_constant(*n).is_some_and(|n| n >= 0.0 && n.fract() == 0.0);
             !whole && (reads(exprs, *a) || reads(exprs, *n))
         }
-        Expr::Binary(BinaryOp::Atan2, ..) => true,
-        Expr::Binary(..) => false,
-        Expr::Unary(op, a) => !is_smooth(*op) && reads(exprs, *a),
+        Expr::Binary(op, ..) => op.row().finite == Finite::NotEverywhere,
+        Expr::Unary(op, a) => op.row().finite == Finite::NotEverywhere && reads(exprs, *a),
     })
 }
 
 /// Whether an expression reads a tensor.
 fn reads(exprs: &Exprs, root: ExprId) -> bool {
     exprs.postorder(root).iter().any(|id| matches!(exprs[*id], Expr::Access(..)))
-}
-
-/// Whether a function is finite everywhere, unless it grows too large.
-fn is_smooth(op: UnaryOp) -> bool {
-    use UnaryOp as U;
-    match op {
-        U::Neg | U::Sin | U::Cos | U::Tanh | U::Sigmoid | U::Erf | U::Erfc | U::Abs | U::Sign | U::Relu => true,
-        U::Softplus | U::Atan | U::Asinh | U::Cbrt | U::Floor | U::Ceil | U::Round => true,
-        U::Exp | U::Expm1 | U::Sinh | U::Cosh => true,
-        U::Log | U::Log1p | U::Log2 | U::Log10 | U::Sqrt | U::Tan | U::Asin | U::Acos | U::Acosh | U::Atanh => false,
-        U::Lgamma | U::Digamma | U::Trigamma => false,
-    }
 }

@@ -13,6 +13,7 @@
 use crate::explain::range;
 use crate::print;
 use crate::program::{Comparison, Cond, CondId, Definition, Expr, ExprId, Program, TensorId, TensorKind};
+use crate::scalar::BINARY;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -99,9 +100,6 @@ pub enum Shape {
     Operation,
 }
 
-/// The operations whose operands can be exchanged.
-const COMMUTATIVE: [&str; 5] = ["+", "*", "min", "max", "hypot"];
-
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
@@ -131,7 +129,7 @@ impl Graph {
     }
 
     fn push(&mut self, label: String, shape: Shape, part: Part, operands: Vec<usize>) -> usize {
-        let ordered = operands.len() > 1 && !COMMUTATIVE.contains(&label.as_str());
+        let ordered = operands.len() > 1 && !BINARY.iter().any(|row| row.commutative && row.name == label);
         self.nodes.push(Node { label, shape, part, operands, ordered });
         self.nodes.len() - 1
     }

@@ -308,10 +308,7 @@ impl Printer<'_> {
                 let (a, b) = (self.expr(*a, map)?, self.expr(*b, map)?);
                 match infix(*op) {
                     Some(op) => binary(op, a, b),
-                    None => {
-                        let (name, _) = BinaryOp::FUNCTIONS.iter().find(|(_, o)| o == op).expect("a function");
-                        call(name, vec![a, b])
-                    }
+                    None => call(op.name(), vec![a, b]),
                 }
             }
             Expr::Select(c, a, b) => node(ExprKind::If {

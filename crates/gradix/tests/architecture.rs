@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// The modules in the order of the flow: each uses only those before it.
 const ORDER: &[&str] = &[
     "diagnostic",
-    "syntax",
     "scalar",
+    "syntax",
     "program",
     "print",
     "system",
@@ -49,6 +49,27 @@ fn every_module_is_in_the_flow() {
     let used = uses().into_iter().map(|(_, used)| used);
     let modules: BTreeSet<String> = files().into_iter().map(|(module, _)| module).chain(used).collect();
     assert_eq!(modules, ORDER.iter().map(|name| name.to_string()).collect());
+}
+
+/// Where a function of the language is named, and why there: everything else looks it up in the table.
+const PLACES: &[(&str, &str)] = &[
+    ("gradix/src/scalar/unary.rs", "its variant and its row of the table"),
+    ("gradix/src/scalar/mod.rs", "its value, if no library has it"),
+    ("gradix/src/emit/elementary/digamma.c", "its coefficients, for vectors in C"),
+    ("gradix-run/src/vm/execute.rs", "its loop over a block, compiled for each type and instruction set"),
+];
+
+#[test]
+fn a_function_is_named_in_few_places() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folders = std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let all = folders.filter(|folder| folder.is_dir()).flat_map(|folder| sources(&folder, &["rs", "c"]));
+    let names = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap().to_lowercase();
+        text.split(|c: char| !is_word(c)).any(|word| word == "trigamma" || word == "gx_trigamma")
+    };
+    let found: BTreeSet<PathBuf> = all.filter(names).map(|path| path.strip_prefix(crates).unwrap().into()).collect();
+    assert_eq!(found, PLACES.iter().map(|(path, _)| PathBuf::from(path)).collect());
 }
 
 /// Every pair of a module and another one that it uses.
@@ -118,7 +139,7 @@ fn files() -> Vec<(String, PathBuf)> {
         let path = entry.unwrap().path();
         let module = path.file_stem().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            found.extend(sources(&path).into_iter().map(|path| (module.clone(), path)));
+            found.extend(sources(&path, &["rs"]).into_iter().map(|path| (module.clone(), path)));
         } else if module != "lib" {
             found.push((module, path));
         }
@@ -127,11 +148,11 @@ fn files() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The Rust files of a folder and of those in it.
-fn sources(folder: &Path) -> Vec<PathBuf> {
+/// The files of a folder and of those in it whose names end in one of these ways.
+fn sources(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let inner = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
-    inner.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
+    let inner = entries.flat_map(|path| if path.is_dir() { sources(&path, endings) } else { vec![path] });
+    inner.filter(|path| path.extension().is_some_and(|own| endings.iter().any(|ending| own == *ending))).collect()
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use super::partial::{self, Partial};
 use gradix::program::{BinaryOp, ReduceOp, UnaryOp};
+use gradix::scalar::Kinks;
 
 /// A number, and its record unless nothing that is derived by is behind it.
 #[derive(Clone, Copy, Debug)]
@@ -104,17 +105,17 @@ impl Tape {
 
     pub fn unary(&mut self, op: UnaryOp, a: Value) -> Value {
         let x = a.number;
-        match op {
-            UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Relu => self.compare(x, 0.0),
-            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => self.compare(2.0 * x, (2.0 * x).round()),
-            _ => {}
+        match op.row().kinks {
+            Kinks::Nowhere => {}
+            Kinks::AtZero => self.compare(x, 0.0),
+            Kinks::AtHalves => self.compare(2.0 * x, (2.0 * x).round()),
         }
         self.value(op.apply(x), [(a, partial::unary(op, x))])
     }
 
     pub fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
         let (x, y) = (a.number, b.number);
-        if matches!(op, BinaryOp::Min | BinaryOp::Max) {
+        if op.row().chooses {
             self.compare(x, y);
         }
         let [by_x, by_y] = partial::binary(op, x, y);

@@ -1,5 +1,6 @@
 //! The derivative of every scalar operation: `adjoint` times the partial derivative.
 //!
+//! Functions of one value have theirs in their table; those of two operands are here.
 //! `x` is the operand and `y` the value of the operation, so that a rule can use it again.
 //! At a kink the derivative is 0; ties of `min` and `max` share it evenly.
 
@@ -7,7 +8,7 @@ use crate::build::{self, divide, multiply, scale, subtract, unary, whole_power};
 use crate::diagnostic::Diagnostic;
 use crate::guard;
 use crate::program::{BinaryOp, Cond, ExprId, Exprs, UnaryOp};
-use std::f64::consts;
+use crate::scalar::{Derivative, Term};
 
 /// `adjoint * ∂op(x)/∂x`; `None` where that is 0 everywhere.
 pub fn through_unary(
@@ -18,140 +19,69 @@ pub fn through_unary(
     adjoint: ExprId,
 ) -> Result<Option<ExprId>, Diagnostic> {
     let e = exprs;
-    let one = e.constant(1.0);
-    let square = |e: &mut Exprs, a| whole_power(e, a, 2.0);
-    Ok(Some(match op {
-        UnaryOp::Neg => build::negate(e, adjoint),
-        UnaryOp::Exp => multiply(e, adjoint, y),
-        UnaryOp::Expm1 => {
-            let d = unary(e, UnaryOp::Exp, x);
-            multiply(e, adjoint, d)
+    Ok(Some(match op.row().derivative {
+        Derivative::Zero => return Ok(None),
+        Derivative::Times(number, terms) => {
+            let terms: Vec<ExprId> = terms.iter().map(|part| term(e, part, x, y)).collect();
+            let scaled = times_number(e, number, adjoint);
+            terms.into_iter().fold(scaled, |product, d| multiply(e, product, d))
         }
-        UnaryOp::Log => divide(e, adjoint, x),
-        UnaryOp::Log1p => {
-            let d = build::add(e, x, one);
-            divide(e, adjoint, d)
+        Derivative::Over(number, divisor) => {
+            let d = term(e, &divisor, x, y);
+            let scaled = times_number(e, number, adjoint);
+            divide(e, scaled, d)
         }
-        UnaryOp::Log2 => {
-            let a = scale(e, consts::LOG2_E, adjoint);
-            divide(e, a, x)
-        }
-        UnaryOp::Log10 => {
-            let a = scale(e, consts::LOG10_E, adjoint);
-            divide(e, a, x)
-        }
-        UnaryOp::Sqrt => {
-            let a = scale(e, 0.5, adjoint);
-            divide(e, a, y)
-        }
-        UnaryOp::Cbrt => {
-            let d = square(e, y);
-            let d = scale(e, 3.0, d);
-            divide(e, adjoint, d)
-        }
-        UnaryOp::Sin => {
-            let d = unary(e, UnaryOp::Cos, x);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Cos => {
-            let d = unary(e, UnaryOp::Sin, x);
-            let a = build::negate(e, adjoint);
-            multiply(e, a, d)
-        }
-        UnaryOp::Tan => {
-            let d = square(e, y);
-            let d = build::add(e, one, d);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Asin => {
-            let d = root_of_one_minus_square(e, x);
-            divide(e, adjoint, d)
-        }
-        UnaryOp::Acos => {
-            let d = root_of_one_minus_square(e, x);
-            let a = build::negate(e, adjoint);
-            divide(e, a, d)
-        }
-        UnaryOp::Atan => {
-            let d = square(e, x);
-            let d = build::add(e, one, d);
-            divide(e, adjoint, d)
-        }
-        UnaryOp::Sinh => {
-            let d = unary(e, UnaryOp::Cosh, x);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Cosh => {
-            let d = unary(e, UnaryOp::Sinh, x);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Tanh => {
-            let d = square(e, y);
-            let d = subtract(e, one, d);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Asinh => {
-            let d = square(e, x);
-            let d = build::add(e, d, one);
-            let d = unary(e, UnaryOp::Sqrt, d);
-            divide(e, adjoint, d)
-        }
-        UnaryOp::Acosh => {
-            let d = square(e, x);
-            let d = subtract(e, d, one);
-            let d = unary(e, UnaryOp::Sqrt, d);
-            divide(e, adjoint, d)
-        }
-        UnaryOp::Atanh => {
-            let d = square(e, x);
-            let d = subtract(e, one, d);
-            divide(e, adjoint, d)
-        }
-        UnaryOp::Erf => {
-            let d = bell(e, x);
-            let a = scale(e, consts::FRAC_2_SQRT_PI, adjoint);
-            multiply(e, a, d)
-        }
-        UnaryOp::Erfc => {
-            let d = bell(e, x);
-            let a = scale(e, -consts::FRAC_2_SQRT_PI, adjoint);
-            multiply(e, a, d)
-        }
-        UnaryOp::Sigmoid => {
-            let d = subtract(e, one, y);
-            let a = multiply(e, adjoint, y);
-            multiply(e, a, d)
-        }
-        UnaryOp::Relu => {
+        Derivative::WherePositive => {
             let zero = e.constant(0.0);
             let c = build::less(e, zero, x);
             build::select(e, c, adjoint, zero)
         }
-        UnaryOp::Softplus => {
-            let d = unary(e, UnaryOp::Sigmoid, x);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Abs => {
-            let d = unary(e, UnaryOp::Sign, x);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => return Ok(None),
-        UnaryOp::Lgamma => {
-            let d = unary(e, UnaryOp::Digamma, x);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Digamma => {
-            let d = unary(e, UnaryOp::Trigamma, x);
-            multiply(e, adjoint, d)
-        }
-        UnaryOp::Trigamma => {
-            return Err(Diagnostic::error(
-                "no-derivative",
-                "the derivative of 'trigamma' is not a function of this language",
-            )
-            .hint("'lgamma' can be derived twice and 'digamma' once"));
+        Derivative::Missing(hint) => {
+            let message = format!("the derivative of '{}' is not a function of this language", op.name());
+            return Err(Diagnostic::error("no-derivative", message).hint(hint));
         }
     }))
+}
+
+fn term(e: &mut Exprs, part: &Term, x: ExprId, y: ExprId) -> ExprId {
+    let inner = |e: &mut Exprs, part| term(e, part, x, y);
+    match part {
+        Term::X => x,
+        Term::Y => y,
+        Term::One => e.constant(1.0),
+        Term::Scaled(number, a) => {
+            let a = inner(e, a);
+            scale(e, *number, a)
+        }
+        Term::Square(a) => {
+            let a = inner(e, a);
+            whole_power(e, a, 2.0)
+        }
+        Term::Sum(a, b) => {
+            let (a, b) = (inner(e, a), inner(e, b));
+            build::add(e, a, b)
+        }
+        Term::Difference(a, b) => {
+            let (a, b) = (inner(e, a), inner(e, b));
+            subtract(e, a, b)
+        }
+        Term::Negative(a) => {
+            let a = inner(e, a);
+            build::negate(e, a)
+        }
+        Term::Call(op, a) => {
+            let a = inner(e, a);
+            unary(e, *op, a)
+        }
+    }
+}
+
+fn times_number(e: &mut Exprs, number: f64, a: ExprId) -> ExprId {
+    match number {
+        1.0 => a,
+        -1.0 => build::negate(e, a),
+        _ => scale(e, number, a),
+    }
 }
 
 /// `adjoint * ∂op(a, b)/∂a` and the same for `b`; `None` where that is 0 everywhere.
@@ -251,22 +181,9 @@ fn along(e: &mut Exprs, a: ExprId, y: ExprId, adjoint: ExprId) -> ExprId {
     build::select(e, kink, zero, d)
 }
 
-fn root_of_one_minus_square(e: &mut Exprs, x: ExprId) -> ExprId {
-    let one = e.constant(1.0);
-    let square = whole_power(e, x, 2.0);
-    let rest = subtract(e, one, square);
-    unary(e, UnaryOp::Sqrt, rest)
-}
-
 fn sum_of_squares(e: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     let (a, b) = (whole_power(e, a, 2.0), whole_power(e, b, 2.0));
     build::add(e, a, b)
-}
-
-fn bell(e: &mut Exprs, x: ExprId) -> ExprId {
-    let square = whole_power(e, x, 2.0);
-    let negative = build::negate(e, square);
-    unary(e, UnaryOp::Exp, negative)
 }
 
 /// `if not condition then value else 0`, written without `not` where possible.

@@ -85,7 +85,7 @@ fn cost(exprs: &Exprs, root: ExprId) -> u64 {
     let price = |id: &ExprId| match &exprs[*id] {
         Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Unary(UnaryOp::Neg, _) => 0,
         Expr::Unary(..) => 8,
-        Expr::Binary(BinaryOp::Div | BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot, ..) => 4,
+        Expr::Binary(op, ..) if *op == BinaryOp::Div || op.is_elementary() => 4,
         Expr::Binary(..) | Expr::Select(..) => 1,
     };
     exprs.postorder(root).iter().map(price).sum()

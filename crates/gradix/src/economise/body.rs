@@ -3,7 +3,7 @@
 use super::work::Work;
 use crate::program::expr::Exprs;
 use crate::program::hash::QuickSet;
-use crate::program::{BinaryOp, Cond, CondId, Constraint, Expr, ExprId, UnaryOp};
+use crate::program::{BinaryOp, Cond, CondId, Constraint, Expr, ExprId};
 use std::collections::HashMap;
 
 /// An expression made ready for counting: its nodes in order, each with its operands by their places.
@@ -124,24 +124,13 @@ pub fn weighs(exprs: &Exprs, root: ExprId, least: f64) -> bool {
 fn price(exprs: &Exprs, id: ExprId) -> Work {
     let weight = match &exprs[id] {
         Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => return Work::default(),
-        Expr::Unary(op, _) => unary_weight(*op),
-        Expr::Binary(op, _, exponent) => match op {
-            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max => 1.0,
-            BinaryOp::Div => 4.0,
-            BinaryOp::Pow if exprs.as_constant(*exponent).is_some_and(|n| n.fract() == 0.0 && n.abs() <= 4.0) => 2.0,
-            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot => 20.0,
-        },
+        Expr::Unary(op, _) => op.row().weight,
+        Expr::Binary(BinaryOp::Pow, _, exponent)
+            if exprs.as_constant(*exponent).is_some_and(|n| n.fract() == 0.0 && n.abs() <= 4.0) =>
+        {
+            2.0
+        }
+        Expr::Binary(op, ..) => op.row().weight,
     };
     Work { operations: 1.0, weight }
-}
-
-fn unary_weight(op: UnaryOp) -> f64 {
-    use UnaryOp as U;
-    match op {
-        U::Neg | U::Abs | U::Sign | U::Relu | U::Floor | U::Ceil | U::Round => 1.0,
-        U::Sqrt => 4.0,
-        U::Exp | U::Expm1 | U::Log | U::Log1p | U::Log2 | U::Log10 | U::Cbrt | U::Sin | U::Cos | U::Tan => 12.0,
-        U::Asin | U::Acos | U::Atan | U::Sinh | U::Cosh | U::Tanh | U::Asinh | U::Acosh | U::Atanh => 12.0,
-        U::Erf | U::Erfc | U::Sigmoid | U::Softplus | U::Lgamma | U::Digamma | U::Trigamma => 12.0,
-    }
 }

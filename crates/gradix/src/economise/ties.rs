@@ -48,7 +48,7 @@ fn is_rounded_once(exprs: &Exprs, body: ExprId) -> bool {
     let operations = exprs.postorder(body).into_iter().map(|node| match exprs[node] {
         Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => 0,
         Expr::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu, _) => 0,
-        Expr::Binary(BinaryOp::Min | BinaryOp::Max, ..) => 0,
+        Expr::Binary(op, ..) if op.row().chooses => 0,
         Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, ..) => 1,
         Expr::Unary(..) | Expr::Binary(..) => 2,
     });

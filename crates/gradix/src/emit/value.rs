@@ -8,6 +8,7 @@ use super::text::{Lines, Names, integer, literal};
 use crate::nest::Nest;
 use crate::program::expr::Number;
 use crate::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, UnaryOp};
+use crate::scalar::C;
 use std::collections::{BTreeSet, HashMap};
 
 /// How an instance names the variables that differ between instances.
@@ -172,8 +173,8 @@ impl<'a> Values<'a> {
     }
 
     fn unary(&mut self, op: UnaryOp, a: &str, vector: bool) -> String {
-        if op == UnaryOp::Neg {
-            return format!("-{a}");
+        if let C::Sign(sign) = op.row().c {
+            return format!("{sign}{a}");
         }
         self.functions.insert(op.name());
         let suffix = if vector { "" } else { "_1" };
@@ -189,12 +190,9 @@ impl<'a> Values<'a> {
             return self.whole_power(&base, exponent as i32, vector);
         }
         let (left, right) = (self.value(a, instance), self.value(b, instance));
-        match op {
-            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => format!("{left} {} {right}", op.name()),
-            BinaryOp::Pow => self.call("pow", vector, &[(a, left), (b, right)]),
-            BinaryOp::Min | BinaryOp::Max | BinaryOp::Atan2 | BinaryOp::Hypot => {
-                self.call(op.name(), vector, &[(a, left), (b, right)])
-            }
+        match op.row().function {
+            Some(function) => self.call(function, vector, &[(a, left), (b, right)]),
+            None => format!("{left} {} {right}", op.name()),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::economise::{economise, economise_lean, with_exact_ties};
 use crate::nest::verify::{Verified, holds};
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
 use crate::program::{
-    Affine, Atom, BinaryOp, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Range, Tensor, TensorId,
+    Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Range, Tensor, TensorId,
     TensorKind,
 };
 use crate::schedule::{self, Group, Member, Schedule};
@@ -212,7 +212,8 @@ pub fn is_little(program: &Program, sizes: &[Int]) -> bool {
 fn is_small(program: &Program, estimate: &[f64]) -> bool {
     let exprs = &program.exprs;
     let weight = |id: ExprId| match exprs[id] {
-        Expr::Unary(..) | Expr::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot, ..) => 8.0,
+        Expr::Unary(..) => 8.0,
+        Expr::Binary(op, ..) if op.is_elementary() => 8.0,
         Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Binary(..) | Expr::Select(..) => 1.0,
     };
     let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();

@@ -7,6 +7,7 @@ use crate::program::{
     Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Range, ReduceOp,
     Tensor, TensorId, TensorKind, UnaryOp,
 };
+use crate::scalar::{self, Function};
 use crate::syntax::FUNCTIONS;
 use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
 use crate::{bounds, build, guard, nested};
@@ -506,15 +507,18 @@ impl Resolver {
         if name == "pad" {
             return self.pad(arguments, expr, frame);
         }
-        if let Some(&op) = UnaryOp::ALL.iter().find(|op| op.name() == name) {
-            expect_arguments(function, arguments, 1, expr)?;
-            let a = self.value(&arguments[0], frame)?;
-            return Ok(self.program.exprs.add(Expr::Unary(op, a)));
-        }
-        if let Some(&(_, op)) = BinaryOp::FUNCTIONS.iter().find(|(n, _)| *n == name) {
-            expect_arguments(function, arguments, 2, expr)?;
-            let (a, b) = self.both(&arguments[0], &arguments[1], frame)?;
-            return Ok(self.program.exprs.add(Expr::Binary(op, a, b)));
+        match scalar::function(name) {
+            Some(Function::One(row)) => {
+                expect_arguments(function, arguments, 1, expr)?;
+                let a = self.value(&arguments[0], frame)?;
+                return Ok(self.program.exprs.add(Expr::Unary(row.op, a)));
+            }
+            Some(Function::Two(row)) => {
+                expect_arguments(function, arguments, 2, expr)?;
+                let (a, b) = self.both(&arguments[0], &arguments[1], frame)?;
+                return Ok(self.program.exprs.add(Expr::Binary(row.op, a, b)));
+            }
+            None => {}
         }
         if matches!(name, "clamp" | "wrap" | "reflect") {
             let message = format!("'{name}' can stand only in the subscript of a tensor");

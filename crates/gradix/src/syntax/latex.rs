@@ -11,6 +11,7 @@
 
 use super::Ast;
 use super::ast::*;
+use crate::scalar::{self, Latex};
 use gradix_int::Int;
 use std::collections::BTreeSet;
 
@@ -260,15 +261,15 @@ impl Typesetter<'_> {
     }
 
     fn call(&mut self, function: &str, arguments: &[Expr]) {
-        match (function, arguments) {
-            ("sqrt", [x]) => self.fenced("\\sqrt{", x, "}"),
-            ("cbrt", [x]) => self.fenced("\\sqrt[3]{", x, "}"),
-            ("abs", [x]) => self.fenced("\\left|", x, "\\right|"),
-            ("floor", [x]) => self.fenced("\\left\\lfloor ", x, "\\right\\rfloor"),
-            ("ceil", [x]) => self.fenced("\\left\\lceil ", x, "\\right\\rceil"),
-            ("pow", [base, exponent]) => self.binary(BinaryOp::Power, base, exponent, false),
+        let latex = scalar::function(function).map(|row| row.latex());
+        match (latex, arguments) {
+            (Some(Latex::Around(before, after)), [x]) => self.fenced(before, x, after),
+            (Some(Latex::Power), [base, exponent]) => self.binary(BinaryOp::Power, base, exponent, false),
             _ => {
-                self.function(function);
+                match latex {
+                    Some(Latex::Command(command)) => self.push(command),
+                    _ => self.upright(function),
+                }
                 self.push("\\left(");
                 self.list(arguments, ",\\, ", |t, argument| t.expr(argument, Level::Cases, false));
                 self.push("\\right)");
@@ -276,22 +277,10 @@ impl Typesetter<'_> {
         }
     }
 
-    fn function(&mut self, function: &str) {
-        match function {
-            "exp" | "log" | "sin" | "cos" | "tan" | "sinh" | "cosh" | "tanh" | "min" | "max" => {
-                self.out.extend(["\\", function]);
-            }
-            "asin" | "acos" | "atan" => self.out.extend(["\\arc", &function[1..]]),
-            "log2" => self.push("\\log_{2}"),
-            "log10" => self.push("\\log_{10}"),
-            "digamma" => self.push("\\psi"),
-            "trigamma" => self.push("\\psi_{1}"),
-            _ => {
-                self.push("\\operatorname{");
-                self.letters(function);
-                self.push("}");
-            }
-        }
+    fn upright(&mut self, function: &str) {
+        self.push("\\operatorname{");
+        self.letters(function);
+        self.push("}");
     }
 
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, followed: bool) {

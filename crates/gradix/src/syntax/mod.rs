@@ -41,6 +41,8 @@ pub use latex::latex;
 pub use parse::parse;
 pub use print::{print, print_expr};
 
+use crate::scalar::NAMES;
+
 /// Words with a meaning of their own.
 pub const KEYWORDS: &[&str] =
     &["param", "input", "output", "if", "then", "else", "in", "and", "or", "not", "sum", "prod", "max", "min"];
@@ -48,16 +50,21 @@ pub const KEYWORDS: &[&str] =
 /// Words that stand for a number.
 pub const CONSTANTS: &[&str] = &["pi", "inf"];
 
-/// The functions; those of the last line are about subscripts, and `max` and `min` are keywords too.
-#[rustfmt::skip]
-pub const FUNCTIONS: &[&str] = &[
-    "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt",
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
-    "erf", "erfc", "sigmoid", "relu", "softplus", "abs", "sign", "floor", "ceil", "round",
-    "lgamma", "digamma", "trigamma",
-    "min", "max", "pow", "atan2", "hypot",
-    "pad", "clamp", "wrap", "reflect",
-];
+/// The functions about subscripts.
+const OF_SUBSCRIPTS: &[&str] = &["pad", "clamp", "wrap", "reflect"];
+
+/// The functions: those of numbers, of which `max` and `min` are keywords too, and those about subscripts.
+pub const FUNCTIONS: &[&str] = &functions();
+
+const fn functions() -> [&'static str; NAMES.len() + OF_SUBSCRIPTS.len()] {
+    let mut functions = [""; NAMES.len() + OF_SUBSCRIPTS.len()];
+    let mut place = 0;
+    while place < functions.len() {
+        functions[place] = if place < NAMES.len() { NAMES[place] } else { OF_SUBSCRIPTS[place - NAMES.len()] };
+        place += 1;
+    }
+    functions
+}
 
 /// Whether `name` is a keyword, a constant or a function, and so can't name anything else.
 pub fn is_reserved(name: &str) -> bool {

@@ -9,77 +9,81 @@
 //! fused arithmetic, but not on the surrounding code or on `-ffp-contract`; fast-math options would break them. No
 //! function branches on its argument, except `sin`, `cos` and `tan` where one is huge.
 
+use crate::scalar::{self, C};
 use std::collections::BTreeSet;
 
 /// The C text of the functions with these names, and of all that they need, each once.
 ///
 /// The names are those of the language: `exp`, `atan2`; the prelude, with `abs`, `min`, `max` and `sqrt`, is always there.
 pub fn source(needed: &BTreeSet<&str>) -> String {
-    let known = |name: &&str| SNIPPETS.iter().any(|snippet| snippet.functions.contains(name));
-    assert!(needed.iter().all(known), "not all are elementary functions: {needed:?}");
+    let files: BTreeSet<&str> = needed.iter().map(|name| file(name)).collect();
     let mut chosen: Vec<&Snippet> = Vec::new();
     for snippet in SNIPPETS.iter().rev() {
-        let called = snippet.functions.iter().any(|name| needed.contains(name));
-        let used = chosen.iter().any(|later| later.uses.contains(&snippet.functions[0]));
-        if called || used || snippet.functions[0] == "abs" {
+        let used = chosen.iter().any(|later| later.uses.contains(&snippet.file));
+        if files.contains(snippet.file) || used || snippet.file == "prelude.c" {
             chosen.push(snippet);
         }
     }
     chosen.iter().rev().map(|snippet| snippet.text).collect::<Vec<_>>().join("\n")
 }
 
+/// The file that defines a function.
+fn file(name: &str) -> &'static str {
+    match scalar::function(name).map(|row| row.c()) {
+        Some(C::Function(file)) => file,
+        Some(C::Sign(_)) | None => panic!("'{name}' is not an elementary function"),
+    }
+}
+
 /// One C file.
 struct Snippet {
-    /// The functions of the language that it defines; the first is also the snippet's name.
-    functions: &'static [&'static str],
-    /// The snippets whose definitions it uses, besides the prelude: all are earlier in the table.
+    file: &'static str,
+    /// The files whose definitions it uses, besides the prelude: all are earlier in the table.
     uses: &'static [&'static str],
     text: &'static str,
 }
 
 macro_rules! snippets {
-    ($($file:literal: $($function:literal)* => $($used:literal)*;)*) => {
-        &[$(Snippet { functions: &[$($function),*], uses: &[$($used),*], text: include_str!($file) }),*]
+    ($($file:literal: $($used:literal)*;)*) => {
+        &[$(Snippet { file: $file, uses: &[$($used),*], text: include_str!($file) }),*]
     };
 }
 
 /// Every snippet, after all those that it uses.
 const SNIPPETS: &[Snippet] = snippets! {
-    "prelude.c": "abs" "min" "max" "sqrt" => ;
-    "relu.c": "relu" => ;
-    "sign.c": "sign" => ;
-    "round.c": "floor" "ceil" "round" => ;
-    "hypot.c": "hypot" => ;
-    "cbrt.c": "cbrt" => ;
-    "exp.c": "exp" => ;
-    "expm1.c": "expm1" => "exp";
-    "sinh.c": "sinh" "cosh" => "exp";
-    "tanh.c": "tanh" => "exp" "expm1";
-    "sigmoid.c": "sigmoid" => "exp";
-    "softplus.c": "softplus" => "exp";
-    "erf.c": "erf" "erfc" => "exp" "expm1";
-    "log.c": "log" => ;
-    "log1p.c": "log1p" => "log";
-    "log2.c": "log2" "log10" => "log";
-    "asinh.c": "asinh" "acosh" "atanh" => "log" "log1p";
-    "pow.c": "pow" => "floor" "exp" "log";
-    "sin.c": "sin" "cos" => ;
-    "tan.c": "tan" => "sin";
-    "asin.c": "asin" "acos" => ;
-    "atan.c": "atan" "atan2" => ;
-    "lgamma.c": "lgamma" => "floor" "exp" "log" "pow" "sin" "tan";
-    "digamma.c": "digamma" "trigamma" => "floor" "exp" "log" "pow" "sin" "tan" "lgamma";
+    "prelude.c": ;
+    "relu.c": ;
+    "sign.c": ;
+    "round.c": ;
+    "hypot.c": ;
+    "cbrt.c": ;
+    "exp.c": ;
+    "expm1.c": "exp.c";
+    "sinh.c": "exp.c";
+    "tanh.c": "exp.c" "expm1.c";
+    "sigmoid.c": "exp.c";
+    "softplus.c": "exp.c";
+    "erf.c": "exp.c" "expm1.c";
+    "log.c": ;
+    "log1p.c": "log.c";
+    "log2.c": "log.c";
+    "asinh.c": "log.c" "log1p.c";
+    "pow.c": "round.c" "exp.c" "log.c";
+    "sin.c": ;
+    "tan.c": "sin.c";
+    "asin.c": ;
+    "atan.c": ;
+    "lgamma.c": "round.c" "exp.c" "log.c" "pow.c" "sin.c" "tan.c";
+    "digamma.c": "round.c" "exp.c" "log.c" "pow.c" "sin.c" "tan.c" "lgamma.c";
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::op::{BinaryOp, UnaryOp};
 
     #[test]
     fn every_function_of_the_language_has_a_text() {
-        let unary = UnaryOp::ALL.iter().map(|op| op.name()).filter(|name| *name != "-");
-        for name in unary.chain(BinaryOp::FUNCTIONS.iter().map(|(name, _)| *name)) {
+        for &name in scalar::NAMES {
             let text = source(&BTreeSet::from([name]));
             assert!(text.contains(&format!("gx_v gx_{name}(")), "{name}");
         }
@@ -88,8 +92,8 @@ mod tests {
     #[test]
     fn every_use_is_of_an_earlier_snippet() {
         for (place, snippet) in SNIPPETS.iter().enumerate() {
-            let earlier = |used: &&str| SNIPPETS[..place].iter().any(|other| other.functions[0] == *used);
-            assert!(snippet.uses.iter().all(earlier), "{:?}", snippet.functions);
+            let earlier = |used: &&str| SNIPPETS[..place].iter().any(|other| other.file == *used);
+            assert!(snippet.uses.iter().all(earlier), "{}", snippet.file);
         }
     }
 

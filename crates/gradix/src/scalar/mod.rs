@@ -1,4 +1,7 @@
-//! The functions of one and two numbers that programs may call, in f64.
+//! The scalar operations: two tables that tell all there is to know of each, and their values in f64.
+//!
+//! [`UNARY`] and [`BINARY`] have a row for every operation: its name, value, derivative and cost, where it is finite,
+//! and how C and LaTeX write it. Whoever needs to know something of an operation looks it up there.
 //!
 //! Every function of the language is here under its own name, and gives the same bits on every platform: the
 //! elementary ones are those of the `libm` crate, never the system's. NaN in gives NaN out, except where IEEE 754
@@ -8,12 +11,69 @@
 //! argument up to where the asymptotic series has full precision, and reflection carries a negative one to the
 //! positive side. The relative error is about 1e-15, except near the roots of `digamma`, where the absolute one is.
 
+mod binary;
+mod columns;
+mod unary;
+
+pub use binary::{BINARY, Binary, BinaryOp};
+pub use columns::{C, Derivative, Finite, Kinks, Latex, Slope, Term};
+pub use unary::{UNARY, Unary, UnaryOp};
+
 use std::f64::consts::PI;
 
 pub use libm::{
     acos, asin, asinh, atan, atan2, atanh, cbrt, ceil, cos, cosh, erf, erfc, exp, expm1, fabs as abs, floor, hypot,
     lgamma, log, log1p, log2, log10, pow, round, sin, sinh, sqrt, tan, tanh,
 };
+
+/// The row of a function of the language: of one value, or of two.
+pub enum Function {
+    /// Of one value.
+    One(&'static Unary),
+    /// Of two values.
+    Two(&'static Binary),
+}
+
+impl Function {
+    /// How LaTeX writes it.
+    pub fn latex(&self) -> Latex {
+        match self {
+            Function::One(row) => row.latex,
+            Function::Two(row) => row.latex,
+        }
+    }
+
+    /// How C writes it.
+    pub fn c(&self) -> C {
+        match self {
+            Function::One(row) => row.c,
+            Function::Two(row) => row.c,
+        }
+    }
+}
+
+/// The function that a program calls by this name.
+pub fn function(name: &str) -> Option<Function> {
+    let one = UNARY.iter().find(|row| row.name == name && row.op != UnaryOp::Neg).map(Function::One);
+    one.or_else(|| BINARY.iter().find(|row| row.function == Some(name)).map(Function::Two))
+}
+
+/// The names of all functions.
+pub const NAMES: &[&str] = &names();
+
+const fn names() -> [&'static str; UNARY.len() - 1 + BinaryOp::FUNCTIONS.len()] {
+    let mut names = [""; UNARY.len() - 1 + BinaryOp::FUNCTIONS.len()];
+    let mut place = 0;
+    while place < names.len() {
+        names[place] = match place < UNARY.len() - 1 {
+            // The first row is the negation.
+            true => UNARY[place + 1].name,
+            false => BinaryOp::FUNCTIONS[place + 1 - UNARY.len()].0,
+        };
+        place += 1;
+    }
+    names
+}
 
 /// The inverse of `cosh`; NaN below 1 (where `libm` has numbers for some arguments).
 pub fn acosh(x: f64) -> f64 {
