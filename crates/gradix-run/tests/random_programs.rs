@@ -24,7 +24,7 @@ fn random_programs_keep_every_promise() {
 #[test]
 fn random_floors_keep_every_promise() {
     let small = |seed| Plan { small: true, runs: 5, ..plan(seed) };
-    keep_every_promise(floors, small, 201, 300);
+    keep_every_promise(floors, small, 1, 400);
 }
 
 /// What is printed about panics is the same for all threads, so one test at a time.
