@@ -31,7 +31,6 @@ pub use element::Element;
 pub use executable::{Backend, Executable};
 pub use files::Dtype;
 pub use function::Function;
-pub use gradient::Gradient;
 pub use interp::{Outcome, interp};
 pub use note::Note;
 pub use view::View;
