@@ -25,6 +25,7 @@ use crate::element::Element;
 use crate::executable::{Backend, Executable, shapes, too_large};
 use crate::files::Dtype;
 use crate::note::Note;
+use crate::recent::Recent;
 use crate::view::View;
 use crate::{memory, strided};
 
@@ -73,7 +74,7 @@ impl Function {
     /// The function that a program defines.
     pub fn new(resolved: Resolved) -> Self {
         let Resolved { program, places } = resolved;
-        Function { program, places, bound: Recent::new(), variants: Mutex::new(Vec::new()) }
+        Function { program, places, bound: Recent::new(RECENT), variants: Mutex::new(Vec::new()) }
     }
 
     /// The program.
@@ -211,9 +212,9 @@ impl Function {
             backend,
             layouts,
             program,
-            sizes: Recent::new(),
+            sizes: Recent::new(RECENT),
             groups: Mutex::default(),
-            choices: Recent::new(),
+            choices: Recent::new(RECENT),
         };
         variants.push(Arc::new(variant));
         variants.last().cloned()
@@ -274,7 +275,7 @@ impl Variant {
                 Ok(((sizes.to_vec(), extents.clone()), sizes::bind(&self.program, &known, &Places::default())?))
             },
         );
-        found.map_err(|mut errors| errors.swap_remove(0))
+        found.map_err(|mut errors: Vec<Diagnostic>| errors.swap_remove(0))
     }
 
     /// Runs the program; `None` if the interpreter would compute, which reads all of a stored array, where there may be
@@ -319,7 +320,7 @@ impl Variant {
                 Ok((sizes.to_vec(), place))
             },
         );
-        let place = *chosen.map_err(|mut errors| errors.swap_remove(0))?;
+        let place = *chosen.map_err(|mut errors: Vec<Diagnostic>| errors.swap_remove(0))?;
         let group = &mut groups[place];
         let executable = group.pop().expect("one is never taken away");
         if group.is_empty() {
@@ -354,33 +355,8 @@ fn free_sizes(program: &Program, sizes: &[Int]) -> Vec<(String, Int)> {
     free.map(|(param, size)| (param.name.clone(), size.clone())).collect()
 }
 
-/// The last few values that were worked out.
-struct Recent<K, V>(Mutex<Vec<(K, Arc<V>)>>);
-
-/// How many of them.
+/// How many sizes are remembered.
 const RECENT: usize = 16;
-
-impl<K, V> Recent<K, V> {
-    fn new() -> Self {
-        Recent(Mutex::new(Vec::new()))
-    }
-
-    /// The value whose key is found, or one that is made now.
-    fn find_or_add(&self, found: impl Fn(&K) -> bool, make: impl FnOnce() -> Result<(K, V)>) -> Result<Arc<V>> {
-        let mut entries = lock(&self.0);
-        if let Some(place) = entries.iter().position(|(key, _)| found(key)) {
-            entries[..=place].rotate_right(1);
-            return Ok(Arc::clone(&entries[0].1));
-        }
-        drop(entries);
-        let (key, value) = make()?;
-        let value = Arc::new(value);
-        entries = lock(&self.0);
-        entries.insert(0, (key, Arc::clone(&value)));
-        entries.truncate(RECENT);
-        Ok(value)
-    }
-}
 
 /// What is behind a mutex stays whole when a holder panics: it is only read, pushed to and popped from.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

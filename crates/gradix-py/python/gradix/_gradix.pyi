@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["Function", "Plan", "__version__", "xla_handler"]
+__all__ = ["Function", "Plan", "__version__", "xla_clear", "xla_handler"]
 
 __version__: str
 
 def xla_handler() -> int:
     """The address of the function that XLA calls."""
+
+def xla_clear() -> int:
+    """Forgets the programs that XLA has called, and tells how many there were."""
 
 @final
 class Function:

@@ -92,7 +92,7 @@ def clear_cache() -> None:
         forget()
 
 
-_CACHES: list[Callable[[], None]] = []
+_CACHES: list[Callable[[], object]] = []
 """What else refers to programs, for `clear_cache`."""
 
 
