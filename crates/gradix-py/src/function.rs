@@ -103,7 +103,8 @@ impl Function {
         })
     }
 
-    /// The text of a derivative, held to the function by enumeration if `verify` asks for it.
+    /// The text of a derivative, held to the function by enumeration if `verify` asks for it, and the names of what it takes
+    /// besides the arguments: tangents, or upstream derivatives, also those that it does not depend on.
     #[pyo3(signature = (mode, wrt, of, inline, verify, /))]
     fn derive(
         &self,
@@ -113,7 +114,7 @@ impl Function {
         of: Names,
         inline: bool,
         verify: bool,
-    ) -> PyResult<String> {
+    ) -> PyResult<(String, Vec<String>)> {
         guarded(py, || {
             let refused = |errors| self.refuse_asked(py, Kind::Source, errors);
             let options = options(mode, wrt, of).map_err(refused)?;
@@ -125,7 +126,7 @@ impl Function {
                 report.map_err(|report| error(py, Kind::Internal, report))?;
             }
             let tree = py.detach(|| print::ast(&derived.program, inline)).map_err(|error| refused(vec![error]))?;
-            Ok(syntax::print(&tree))
+            Ok((syntax::print(&tree), derived.seeds.into_iter().map(|seed| seed.name).collect()))
         })
     }
 
