@@ -9,7 +9,8 @@ fuzz_target!(|text: &str| {
     let Ok(resolved) = gradix::resolve(&ast, &[]) else { return };
     assert_eq!(gradix::program::verify(&resolved.program), Ok(()));
     for mode in [Mode::Reverse, Mode::Forward, Mode::Jacobian] {
-        let Ok(derivative) = gradix::derive(&resolved.program, &Options { mode, ..Options::default() }) else { continue };
+        let Ok(derived) = gradix::derive(&resolved.program, &Options { mode, ..Options::default() }) else { continue };
+        let derivative = derived.program;
         assert_eq!(gradix::program::verify(&derivative), Ok(()));
         let Ok(printed) = gradix::print::print(&derivative) else { continue };
         let Ok(ast) = gradix::syntax::parse(&printed) else { panic!("does not parse:\n{printed}") };

@@ -4,6 +4,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gradix::derive::Options;
 
 /// Exact symbolic derivatives of tensors defined in index notation
 #[derive(Debug, Parser)]
@@ -120,6 +121,11 @@ impl SelectionArguments {
     /// The results to derive; `None` stands for all.
     pub fn of(&self) -> Option<Vec<String>> {
         (!self.of.is_empty()).then(|| self.of.clone())
+    }
+
+    /// The reverse-mode derivative that is chosen.
+    pub fn options(&self) -> Options {
+        Options { wrt: self.wrt(), of: self.of(), ..Options::default() }
     }
 }
 

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use gradix::derive::{Mode, Options};
+use gradix::derive::{Derived, Mode, Options};
 use gradix::explain::explain;
 use gradix::program::{Program, TensorId};
-use gradix::resolve::Places;
 use gradix::sizes::{self, Known};
 use gradix::syntax::{self, Ast};
-use gradix::{Diagnostic, Int, Resolved, derive, print};
+use gradix::{Diagnostic, Int, derive, print};
 use gradix_run::check::{Settings, check};
 use gradix_run::function::How;
-use gradix_run::{Backend, Gradient, confirm, gradient};
+use gradix_run::gradient::carried;
+use gradix_run::{Backend, confirm};
 use gradix_view::Source;
 use gradix_view::lattice::{self, Lattice};
 use pyo3::prelude::*;
 
 use crate::errors::{Kind, error, guarded, refuse};
-use crate::plan::{Plan, Role, how};
+use crate::plan::{Plan, how};
 
 /// A derivative beside its numeric value, as `Function::check` gives it.
 type Comparison = (String, String, Vec<usize>, f64, usize, bool);
@@ -98,12 +98,13 @@ impl Function {
     fn plan(&self, py: Python<'_>, what: &str, wrt: Names, of: Names) -> PyResult<Plan> {
         guarded(py, || {
             let derived = py.detach(|| plan(self.program(), what, wrt, of));
-            let (derived, extra) = derived.map_err(|errors| self.refuse_asked(py, Kind::Source, errors))?;
-            Ok(Plan::new(py, Arc::clone(&self.run), self.source.clone(), self.how, derived, extra))
+            let derived = derived.map_err(|errors| self.refuse_asked(py, Kind::Source, errors))?;
+            Ok(Plan::new(py, Arc::clone(&self.run), self.source.clone(), self.how, derived))
         })
     }
 
-    /// The text of a derivative, held to the function by enumeration if `verify` asks for it.
+    /// The text of a derivative, held to the function by enumeration if `verify` asks for it, and the names of what it takes
+    /// besides the arguments: tangents, or upstream derivatives, also those that it does not depend on.
     #[pyo3(signature = (mode, wrt, of, inline, verify, /))]
     fn derive(
         &self,
@@ -113,18 +114,19 @@ impl Function {
         of: Names,
         inline: bool,
         verify: bool,
-    ) -> PyResult<String> {
+    ) -> PyResult<(String, Vec<String>)> {
         guarded(py, || {
             let refused = |errors| self.refuse_asked(py, Kind::Source, errors);
             let options = options(mode, wrt, of).map_err(refused)?;
-            let derivative = py.detach(|| derive(self.program(), &options)).map_err(refused)?;
+            let derived = py.detach(|| derive(self.program(), &options)).map_err(refused)?;
             if verify {
-                let confirmed = py.detach(|| confirm(self.program(), &derivative, &options));
-                let report = confirmed.map_err(|wrong| wrong.report(&self.source.text, &options, &[], &derivative));
+                let confirmed = py.detach(|| confirm(self.program(), &derived, &options));
+                let report =
+                    confirmed.map_err(|wrong| wrong.report(&self.source.text, &options, &[], &derived.program));
                 report.map_err(|report| error(py, Kind::Internal, report))?;
             }
-            let tree = py.detach(|| print::ast(&derivative, inline)).map_err(|error| refused(vec![error]))?;
-            Ok(syntax::print(&tree))
+            let tree = py.detach(|| print::ast(&derived.program, inline)).map_err(|error| refused(vec![error]))?;
+            Ok((syntax::print(&tree), derived.seeds.into_iter().map(|seed| seed.name).collect()))
         })
     }
 
@@ -152,8 +154,9 @@ impl Function {
         guarded(py, || {
             let text = py.detach(|| match derivatives {
                 true => {
-                    let gradient = Gradient::with_results(self.program(), None, None)?;
-                    Ok(syntax::latex(&print::ast(&gradient.derivative, false).map_err(one)?))
+                    let options = Options { with_results: true, ..Options::default() };
+                    let derivative = derive(self.program(), &options)?.program;
+                    Ok(syntax::latex(&print::ast(&derivative, false).map_err(one)?))
                 }
                 false => Ok(syntax::latex(&self.ast)),
             });
@@ -166,8 +169,8 @@ impl Function {
     fn draw(&self, py: Python<'_>, derivatives: bool) -> PyResult<String> {
         guarded(py, || {
             let text = py.detach(|| {
-                let gradient = derivatives.then(|| Gradient::new(self.program(), None, None)).transpose()?;
-                gradix_view::graph::svg(self.program(), gradient.as_ref().map(|gradient| &gradient.derivative))
+                let gradient = derivatives.then(|| derive(self.program(), &Options::default())).transpose()?;
+                gradix_view::graph::svg(self.program(), gradient.as_ref().map(|gradient| &gradient.program))
                     .map_err(one)
             });
             text.map_err(|errors| self.refuse(py, Kind::Run, errors))
@@ -214,12 +217,12 @@ impl Function {
             let rows = py.detach(|| {
                 let sizes = self.choose(sizes)?;
                 let settings = Settings { seed, tolerance };
-                let first = Gradient::new(self.program(), None, None)?;
+                let first = derive(self.program(), &Options::default())?;
                 let mut rows = check(self.program(), &first, &sizes, settings, &|_, _| ())?.comparisons;
                 if order > 1 {
-                    let sizes = first.sizes(self.program(), &sizes)?;
-                    let second = Gradient::new(&first.derivative, None, None)?;
-                    rows.extend(check(&first.derivative, &second, &sizes, settings, &|_, _| ())?.comparisons);
+                    let sizes = carried(self.program(), &sizes, &first.program)?;
+                    let second = derive(&first.program, &Options::default())?;
+                    rows.extend(check(&first.program, &second, &sizes, settings, &|_, _| ())?.comparisons);
                 }
                 Ok(rows)
             });
@@ -259,35 +262,16 @@ impl Function {
     }
 }
 
-/// What is computed if it is not the program itself, and what has to be given for it besides the arguments.
-#[allow(clippy::type_complexity, reason = "a pair")]
-fn plan(
-    program: &Program,
-    what: &str,
-    wrt: Names,
-    of: Names,
-) -> gradix::Result<(Option<gradix_run::Function>, Vec<(String, Role)>)> {
-    let function = |program| Some(gradix_run::Function::new(Resolved { program, places: Places::default() }));
-    let argument = |tensor: TensorId| program.inputs().position(|input| input == tensor).expect("an input");
-    let result = |tensor: TensorId| program.outputs.iter().position(|output| *output == tensor).expect("a result");
-    match what {
-        "value" => Ok((None, Vec::new())),
-        "grad" | "value_and_grad" => {
-            let gradient = match what {
-                "grad" => Gradient::new(program, wrt, of)?,
-                _ => Gradient::with_results(program, wrt, of)?,
-            };
-            let upstream = gradient.upstream.into_iter();
-            let extra = upstream.map(|(tensor, name)| (name, Role::Upstream(result(tensor)))).collect();
-            Ok((function(gradient.derivative), extra))
-        }
-        "jvp" => {
-            let tangents = gradient::tangents(program, wrt.clone()).into_iter();
-            let extra = tangents.map(|(tensor, name)| (name, Role::Tangent(argument(tensor)))).collect();
-            Ok((function(derive(program, &options("forward", wrt, of)?)?), extra))
-        }
-        _ => Ok((function(derive(program, &options(what, wrt, of)?)?), Vec::new())),
-    }
+/// What is computed if it is not the program itself.
+fn plan(program: &Program, what: &str, wrt: Names, of: Names) -> gradix::Result<Option<Derived>> {
+    let options = match what {
+        "value" => return Ok(None),
+        "grad" => options("reverse", wrt, of)?,
+        "value_and_grad" => Options { with_results: true, ..options("reverse", wrt, of)? },
+        "jvp" => options("forward", wrt, of)?,
+        mode => options(mode, wrt, of)?,
+    };
+    derive(program, &options).map(Some)
 }
 
 fn options(mode: &str, wrt: Names, of: Names) -> gradix::Result<Options> {

@@ -29,4 +29,10 @@ mod _gradix {
     fn xla_handler() -> usize {
         super::xla::handler as *const () as usize
     }
+
+    /// Forgets the programs that XLA has called, and tells how many there were.
+    #[pyfunction]
+    fn xla_clear() -> usize {
+        super::xla::clear()
+    }
 }

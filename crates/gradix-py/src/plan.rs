@@ -8,9 +8,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gradix::Int;
+use gradix::derive::{Derived, SeedInput};
 use gradix::diagnostic::counted;
-use gradix::program::TensorId;
+use gradix::program::{Program, TensorId};
+use gradix::resolve::Places;
+use gradix::{Int, Resolved};
 use gradix_run::View;
 use gradix_run::function::{Bound as Sized, Function, How};
 use gradix_run::{Backend, Dtype, Element, Note};
@@ -70,27 +72,34 @@ pub enum Role {
 }
 
 impl Plan {
-    /// A plan to compute the program itself, or `derived`, which takes what `extra` names besides the arguments.
-    pub fn new(
-        py: Python<'_>,
-        base: Arc<Function>,
-        source: Source,
-        how: How,
-        derived: Option<Function>,
-        extra: Vec<(String, Role)>,
-    ) -> Plan {
+    /// A plan to compute the program itself, or what was derived from it.
+    pub fn new(py: Python<'_>, base: Arc<Function>, source: Source, how: How, derived: Option<Derived>) -> Plan {
         let program = base.program();
+        let (seeds, derived) = derived.map(|derived| (derived.seeds, derived.program)).unzip();
+        let seeds = seeds.unwrap_or_default();
         let arguments = program.inputs().enumerate();
         let arguments = arguments.map(|(place, tensor)| (program[tensor].name.clone(), Role::Argument(place)));
+        let extra = seeds.iter().map(|seed| (seed.name.clone(), role(program, seed)));
         let slot = |(name, role): (String, Role)| Slot { key: PyString::intern(py, &name).unbind(), name, role };
         let slots: Vec<Slot> = arguments.chain(extra).map(slot).collect();
-        let computed = derived.as_ref().unwrap_or(&base).program();
-        let place = |tensor: TensorId| slots.iter().position(|slot| slot.name == computed[tensor].name);
-        let routes = computed.inputs().map(|tensor| place(tensor).expect("an input has a slot")).collect();
-        let results = computed.outputs.iter().map(|&tensor| computed[tensor].name.clone()).collect();
         let arguments = program.inputs().count();
+        let computed = derived.as_ref().unwrap_or(program);
+        let route = |tensor: TensorId| match seeds.iter().position(|seed| seed.input == Some(tensor)) {
+            Some(place) => arguments + place,
+            None => slots.iter().position(|slot| slot.name == computed[tensor].name).expect("an input has a slot"),
+        };
+        let routes = computed.inputs().map(route).collect();
+        let results = computed.outputs.iter().map(|&tensor| computed[tensor].name.clone()).collect();
+        let derived = derived.map(|program| Function::new(Resolved { program, places: Places::default() }));
         Plan { base, source, derived, last: Mutex::default(), how, slots, arguments, routes, results }
     }
+}
+
+/// What an upstream derivative or a tangent stands for.
+fn role(program: &Program, seed: &SeedInput) -> Role {
+    let argument = program.inputs().position(|input| input == seed.of);
+    let result = || program.outputs.iter().position(|output| *output == seed.of).expect("a result");
+    argument.map_or_else(|| Role::Upstream(result()), Role::Tangent)
 }
 
 #[pymethods]

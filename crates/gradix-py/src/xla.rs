@@ -7,16 +7,15 @@
 
 #![allow(unsafe_code, reason = "the interface is one of C")]
 
-use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix_run::View;
 use gradix_run::function::{Function, How};
-use gradix_run::{Backend, Element};
+use gradix_run::{Backend, Element, Recent};
 use gradix_view::{Source, render};
 use pyo3::prelude::*;
 
@@ -236,17 +235,26 @@ unsafe fn run<T: Element>(
     Ok(())
 }
 
+/// The functions that were called last, by their texts, with the memory that they hold for intermediate values.
+static FUNCTIONS: Recent<String, Function> = Recent::new(MAX_FUNCTIONS);
+
+/// More programs than a model has; what is called again after it was dropped is found on disk.
+const MAX_FUNCTIONS: usize = 256;
+
+/// Forgets the functions that were called, and tells how many there were.
+pub fn clear() -> usize {
+    FUNCTIONS.clear()
+}
+
 /// The function of a text, made when it is first asked for.
 fn function(text: &str) -> Result<Arc<Function>, String> {
-    static FUNCTIONS: LazyLock<Mutex<HashMap<String, Arc<Function>>>> = LazyLock::new(Mutex::default);
-    let mut functions = FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(function) = functions.get(text) {
-        return Ok(Arc::clone(function));
-    }
-    let resolved = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[]));
-    let function = Arc::new(Function::new(resolved.map_err(message)?));
-    functions.insert(text.into(), Arc::clone(&function));
-    Ok(function)
+    FUNCTIONS.find_or_add(
+        |known| known == text,
+        || {
+            let resolved = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[]));
+            Ok((text.to_string(), Function::new(resolved.map_err(message)?)))
+        },
+    )
 }
 
 fn backend(name: &str) -> Result<Backend, String> {

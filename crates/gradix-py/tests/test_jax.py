@@ -179,6 +179,18 @@ def test_where_there_is_no_foreign_function_the_host_computes(rbf):
     assert_allclose(run(x, z, w)[0], reference(x, z, w), rtol=1e-12)
 
 
+def test_the_programs_that_xla_has_called_are_forgotten(rbf):
+    from gradix._gradix import xla_clear
+
+    function, x, z, w = rbf
+    expected = function(x, z, w)
+    assert xla_clear() > 0
+    assert_allclose(function(x, z, w), expected, rtol=0)
+    gx.clear_cache()
+    assert xla_clear() == 0
+    assert_allclose(function(x, z, w), expected, rtol=0)
+
+
 def test_threads_and_backends(rbf):
     _, x, z, w = rbf
     for backend in ["native", "vm", "interp"]:

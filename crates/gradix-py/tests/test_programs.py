@@ -20,6 +20,28 @@ def test_the_same_text_is_compiled_once():
     assert gx.compile(RBF).derivative("x") is gx.compile(RBF).derivative("x")
 
 
+def test_a_derivative_for_a_framework_is_derived_once():
+    from gradix._transform import derived
+
+    class Counted:
+        def __init__(self, function):
+            self.function, self.asked = function, []
+
+        def __getattr__(self, name):
+            self.asked.append(name)
+            return getattr(self.function, name)
+
+    gx.clear_cache()
+    program = gx.compile("input x[N], w[N]; y = sum[i] w[i] * x[i]; z = 3")
+    program._function = counted = Counted(program._function)
+    derivative, sources = derived(program, "reverse", ("x",), ("y", "z"))
+    assert counted.asked == ["derive"]
+    assert list(derivative.inputs) == ["w", "dy"] and sources == (1, 2)
+    tangent, sources = derived(program, "forward", ("w",), ("y",))
+    assert list(tangent.inputs) == ["x", "w_dot"] and sources == (0, 2)
+    gx.clear_cache()
+
+
 def test_the_cache_can_be_cleared():
     program = gx.compile(RBF)
     gx.clear_cache()

@@ -17,12 +17,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gradix::Int;
+use gradix::derive::Derived;
 use gradix::diagnostic::{Diagnostic, Result};
 use gradix::program::Program;
 
 use crate::array::Array;
 use crate::files::Dtype;
-use crate::gradient::{Gradient, shape};
+use crate::gradient::{carried, shape};
 use crate::interp::interp;
 use crate::random;
 
@@ -99,18 +100,18 @@ const MEASURABLE: f64 = 1e-5;
 /// Derivatives are not expected to be resolved below this part of the results.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// Compares the derivatives of `program` at `sizes`. `progress` is called with the elements done so far, and all.
+/// Compares the reverse-mode derivatives of `program` at `sizes`. `progress` is called with the elements done so far, and all.
 pub fn check(
     program: &Program,
-    gradient: &Gradient,
+    gradient: &Derived,
     sizes: &[Int],
     settings: Settings,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Report> {
-    let derivative_sizes = gradient.sizes(program, sizes)?;
+    let derivative_sizes = carried(program, sizes, &gradient.program)?;
     let subject = Subject::new(program, gradient, sizes, settings.seed).map_err(|error| vec![error])?;
     let given = subject.inputs.iter().chain(&subject.weights).map(|(name, array)| (name.clone(), array.clone()));
-    let symbolic = interp(&gradient.derivative, &derivative_sizes, &given.collect(), Dtype::F64);
+    let symbolic = interp(&gradient.program, &derivative_sizes, &given.collect(), Dtype::F64);
     let symbolic = symbolic.map_err(|error| vec![error])?.results;
     let arguments = gradient.wrt.iter().map(|&x| program[x].name.as_str());
     let elements: Vec<(&str, usize)> =
@@ -181,7 +182,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn new(program: &'a Program, gradient: &Gradient, sizes: &'a [Int], seed: u64) -> Result<Self, Diagnostic> {
+    fn new(program: &'a Program, gradient: &Derived, sizes: &'a [Int], seed: u64) -> Result<Self, Diagnostic> {
         let fill = |tensor, name: &str| {
             let array = shape(program, sizes, tensor).and_then(|shape| random::array(seed, name, shape));
             array.ok_or_else(|| Diagnostic::error("run", format!("'{name}' does not fit into memory")))
@@ -191,8 +192,8 @@ impl<'a> Subject<'a> {
             drawn.insert(program[id].name.clone(), fill(id, &program[id].name)?);
         }
         let mut weights = HashMap::new();
-        for (result, name) in &gradient.upstream {
-            weights.insert(name.clone(), fill(*result, name)?);
+        for seed in &gradient.seeds {
+            weights.insert(seed.name.clone(), fill(seed.of, &seed.name)?);
         }
         let mut best: Option<Subject> = None;
         for interval in INTERVALS {
@@ -203,8 +204,8 @@ impl<'a> Subject<'a> {
                 .iter()
                 .zip(results)
                 .map(|(id, (_, array))| {
-                    let upstream = gradient.upstream.iter().find(|(result, _)| result == id);
-                    (array, upstream.map(|(_, name)| weights[name].clone()))
+                    let upstream = gradient.seeds.iter().find(|seed| seed.of == *id);
+                    (array, upstream.map(|seed| weights[&seed.name].clone()))
                 })
                 .collect();
             let parts = base.iter().filter_map(|(f, df)| Some(f.data.iter().zip(&df.as_ref()?.data)));

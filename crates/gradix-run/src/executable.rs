@@ -351,8 +351,8 @@ fn engine(
     };
     let nest = gradix::lower_verified(&reliance.program(program), reliance.sizes(), dtype.real());
     let nest = nest.map_err(|error| Note::new(format!("the program can't be compiled: {}", error.message)))?;
-    let native = compiler.map(|found| found.and_then(|_| Machine::native(program, nest.clone(), dtype, settings)));
-    match native {
+    let native = |compiler| Machine::native(program, nest.clone(), dtype, &compiler, settings);
+    match compiler.map(|found| found.and_then(native)) {
         Some(Ok((machine, told))) => {
             notes.extend(told);
             return Ok(machine);

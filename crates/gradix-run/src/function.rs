@@ -25,6 +25,7 @@ use crate::element::Element;
 use crate::executable::{Backend, Executable, shapes, too_large};
 use crate::files::Dtype;
 use crate::note::Note;
+use crate::recent::Recent;
 use crate::view::View;
 use crate::{memory, strided};
 
@@ -73,7 +74,7 @@ impl Function {
     /// The function that a program defines.
     pub fn new(resolved: Resolved) -> Self {
         let Resolved { program, places } = resolved;
-        Function { program, places, bound: Recent::new(), variants: Mutex::new(Vec::new()) }
+        Function { program, places, bound: Recent::new(RECENT), variants: Mutex::new(Vec::new()) }
     }
 
     /// The program.
@@ -211,9 +212,10 @@ impl Function {
             backend,
             layouts,
             program,
-            sizes: Recent::new(),
+            sizes: Recent::new(RECENT),
             groups: Mutex::default(),
-            choices: Recent::new(),
+            making: Mutex::default(),
+            choices: Recent::new(RECENT),
         };
         variants.push(Arc::new(variant));
         variants.last().cloned()
@@ -252,6 +254,8 @@ struct Variant {
     /// Executables, in groups that have the same code, and whose sizes it suits. Sizes are always run by the first group that
     /// suits them, so that the same call gives the same bits whatever was called in between.
     groups: Mutex<Vec<Group>>,
+    /// Held by who makes a group.
+    making: Mutex<()>,
     /// The group for some sizes.
     choices: Recent<Vec<Int>, usize>,
 }
@@ -274,7 +278,7 @@ impl Variant {
                 Ok(((sizes.to_vec(), extents.clone()), sizes::bind(&self.program, &known, &Places::default())?))
             },
         );
-        found.map_err(|mut errors| errors.swap_remove(0))
+        found.map_err(|mut errors: Vec<Diagnostic>| errors.swap_remove(0))
     }
 
     /// Runs the program; `None` if the interpreter would compute, which reads all of a stored array, where there may be
@@ -306,21 +310,18 @@ impl Variant {
         outcome
     }
 
-    /// An executable for these sizes that nobody else uses, and its group. Whoever comes while it is made waits, and need
-    /// not make it.
+    /// An executable for these sizes that nobody else uses, and its group. Where there is code for them, nobody waits for
+    /// what is made for others; where there is none, whoever comes while something is made waits, for it may be what they
+    /// need.
     fn take(&self, sizes: &[Int]) -> Result<(usize, Executable), Diagnostic> {
-        let mut groups = lock(&self.groups);
-        let chosen = self.choices.find_or_add(
-            |known| known == sizes,
-            || {
-                let suits = |group: &Group| group.last().is_some_and(|executable| executable.suits(sizes));
-                let place = groups.iter().position(suits);
-                let place = place.map_or_else(|| self.make(&mut groups, sizes), Ok).map_err(|error| vec![error])?;
-                Ok((sizes.to_vec(), place))
-            },
-        );
-        let place = *chosen.map_err(|mut errors| errors.swap_remove(0))?;
-        let group = &mut groups[place];
+        let place = match self.suited(sizes) {
+            Some(place) => place,
+            None => {
+                let _one_at_a_time = lock(&self.making);
+                self.suited(sizes).map_or_else(|| self.make(sizes), Ok)?
+            }
+        };
+        let group = &mut lock(&self.groups)[place];
         let executable = group.pop().expect("one is never taken away");
         if group.is_empty() {
             group.push(executable.fork());
@@ -328,16 +329,26 @@ impl Variant {
         Ok((place, executable))
     }
 
+    /// The first group that suits these sizes. Groups are only ever added, so that it stays the first.
+    fn suited(&self, sizes: &[Int]) -> Option<usize> {
+        let groups = lock(&self.groups);
+        let suits = |group: &Group| group.last().is_some_and(|executable| executable.suits(sizes));
+        let first = || groups.iter().position(suits).map(|place| (sizes.to_vec(), place)).ok_or(());
+        self.choices.find_or_add(|known| known == sizes, first).ok().map(|place| *place)
+    }
+
     /// Makes a group for these sizes. It takes over from the last one which sizes change, and so are no part of the code.
-    fn make(&self, groups: &mut Vec<Group>, sizes: &[Int]) -> Result<usize, Diagnostic> {
-        let executable = match groups.last().and_then(|group| group.last()) {
+    /// The groups are not locked while it compiles; to be called by one thread at a time.
+    fn make(&self, sizes: &[Int]) -> Result<usize, Diagnostic> {
+        let last = lock(&self.groups).last().and_then(|group| group.last()).map(Executable::fork);
+        let executable = match last {
             None => Executable::new(&self.program, sizes, self.dtype, self.backend, None),
-            Some(last) => {
-                let mut executable = last.fork();
+            Some(mut executable) => {
                 executable.prepare(sizes)?;
                 executable
             }
         };
+        let mut groups = lock(&self.groups);
         groups.push(vec![executable]);
         Ok(groups.len() - 1)
     }
@@ -354,35 +365,70 @@ fn free_sizes(program: &Program, sizes: &[Int]) -> Vec<(String, Int)> {
     free.map(|(param, size)| (param.name.clone(), size.clone())).collect()
 }
 
-/// The last few values that were worked out.
-struct Recent<K, V>(Mutex<Vec<(K, Arc<V>)>>);
-
-/// How many of them.
+/// How many sizes are remembered.
 const RECENT: usize = 16;
-
-impl<K, V> Recent<K, V> {
-    fn new() -> Self {
-        Recent(Mutex::new(Vec::new()))
-    }
-
-    /// The value whose key is found, or one that is made now.
-    fn find_or_add(&self, found: impl Fn(&K) -> bool, make: impl FnOnce() -> Result<(K, V)>) -> Result<Arc<V>> {
-        let mut entries = lock(&self.0);
-        if let Some(place) = entries.iter().position(|(key, _)| found(key)) {
-            entries[..=place].rotate_right(1);
-            return Ok(Arc::clone(&entries[0].1));
-        }
-        drop(entries);
-        let (key, value) = make()?;
-        let value = Arc::new(value);
-        entries = lock(&self.0);
-        entries.insert(0, (key, Arc::clone(&value)));
-        entries.truncate(RECENT);
-        Ok(value)
-    }
-}
 
 /// What is behind a mutex stays whole when a holder panics: it is only read, pushed to and popped from.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Barrier, mpsc};
+    use std::time::Duration;
+
+    fn variant() -> Arc<Variant> {
+        let text = "input x[N]; y[i] = sum[j] x[i] * x[j]";
+        let resolved = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
+        Function::new(resolved).variant(Dtype::F64, Backend::Vm, Vec::new()).expect("the first one")
+    }
+
+    /// Runs at `N = size`, and gives the bits of the sum over `x = 0.1, 0.2, …`.
+    fn bits(variant: &Variant, size: usize) -> Vec<u64> {
+        let x: Vec<f64> = (1..=size).map(|i| i as f64 / 10.0).collect();
+        let mut y = vec![0.0; size];
+        // SAFETY: both arrays have `N` elements.
+        unsafe { variant.run(&[Int::from(size)], Some(1), &[x.as_ptr()], &[y.as_mut_ptr()]) }.unwrap();
+        y.into_iter().map(f64::to_bits).collect()
+    }
+
+    #[test]
+    fn what_is_ready_does_not_wait_for_what_is_made() {
+        let variant = variant();
+        let expected = bits(&variant, 70);
+        // As if another thread compiled.
+        let making = lock(&variant.making);
+        let (done, ready) = mpsc::channel();
+        let (same, other) = (Arc::clone(&variant), Arc::clone(&variant));
+        let other_done = done.clone();
+        let threads = [
+            std::thread::spawn(move || done.send((70, bits(&same, 70))).unwrap()),
+            std::thread::spawn(move || other_done.send((0, bits(&other, 0))).unwrap()),
+        ];
+        assert_eq!(ready.recv_timeout(Duration::from_secs(60)).expect("it does not wait"), (70, expected));
+        assert!(ready.try_recv().is_err(), "there is no code for an empty array");
+        drop(making);
+        assert_eq!(ready.recv_timeout(Duration::from_secs(60)).expect("it is made"), (0, Vec::new()));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
+    #[test]
+    fn threads_that_need_the_same_code_make_it_once() {
+        let sizes = [70, 0, 90, 3];
+        let calls = |variant: &Variant| sizes.map(|size| bits(variant, size));
+        let alone = variant();
+        let expected = calls(&alone);
+        let (shared, start) = (variant(), Barrier::new(8));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    start.wait();
+                    assert_eq!(calls(&shared), expected);
+                });
+            }
+        });
+        assert_eq!(lock(&shared.groups).len(), lock(&alone.groups).len());
+    }
 }

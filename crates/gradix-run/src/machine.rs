@@ -20,7 +20,7 @@ use crate::buffers::{Block, padded};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::layout::{self, Lifetime};
-use crate::native::{self, Kernels, Settings};
+use crate::native::{self, Compiler, Kernels, Settings};
 use crate::note::Note;
 use crate::vm::Vm;
 use crate::{memory, threads};
@@ -103,11 +103,13 @@ impl Machine {
         program: &Program,
         nest: Verified,
         dtype: Dtype,
+        compiler: &Compiler,
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
         let mut compiled = Compiled::new(program, nest, dtype)?;
         let text = gradix::emit::c(&compiled.nest, dtype.real());
-        let (kernels, notes) = native::load(&text, compiled.nest.kernels.len(), compiled.nest.plain, settings)?;
+        let (kernels, notes) =
+            native::load(&text, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
         compiled.code = Code::Native(kernels);
         Ok((Machine::from(Arc::new(compiled), None), notes))
     }

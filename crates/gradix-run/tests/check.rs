@@ -1,8 +1,9 @@
 //! Numeric differentiation finds wrong derivatives and passes right ones.
 
+use gradix::derive::Derived;
 use gradix::program::Program;
+use gradix_run::check;
 use gradix_run::check::{Report, Settings};
-use gradix_run::{Gradient, check};
 
 fn program(text: &str) -> Program {
     gradix::resolve(&gradix::syntax::parse(text).unwrap(), &[]).unwrap().program
@@ -12,20 +13,20 @@ fn sizes(program: &Program) -> Vec<gradix::Int> {
     gradix::sizes::choose(program, &Default::default(), &Default::default()).unwrap()
 }
 
-fn checked(program: &Program, gradient: &Gradient, settings: Settings) -> Report {
+fn checked(program: &Program, gradient: &Derived, settings: Settings) -> Report {
     check(program, gradient, &sizes(program), settings, &|_, _| {}).unwrap()
 }
 
 fn right(text: &str) -> Report {
     let program = program(text);
-    checked(&program, &Gradient::new(&program, None, None).unwrap(), Settings::default())
+    checked(&program, &gradix::derive(&program, &Default::default()).unwrap(), Settings::default())
 }
 
 /// Checks `derivative` as if it were what `derive` had given for `text`.
 fn wrong(text: &str, derivative: &str, settings: Settings) -> Report {
     let function = program(text);
-    let mut gradient = Gradient::new(&function, None, None).unwrap();
-    gradient.derivative = program(derivative);
+    let mut gradient = gradix::derive(&function, &Default::default()).unwrap();
+    gradient.program = program(derivative);
     checked(&function, &gradient, settings)
 }
 

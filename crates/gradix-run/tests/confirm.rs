@@ -1,7 +1,7 @@
 //! The confirmation of derivatives itself: right ones pass, and wrong ones fail.
 
 use gradix::Int;
-use gradix::derive::{Mode, Options, derive};
+use gradix::derive::{Derived, Mode, Options, derive};
 use gradix::program::expr::Rewriter;
 use gradix::program::{BinaryOp, Expr, ExprId, Program};
 use gradix::resolve::Places;
@@ -49,7 +49,7 @@ fn passes(name: &str, text: &str, options: Options) {
     let program = resolved(text);
     let derivative = derive(&program, &options).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
     let confirmed = confirm(&program, &derivative, &options)
-        .unwrap_or_else(|mismatch| panic!("{name}: {}", mismatch.report(text, &options, &[], &derivative)));
+        .unwrap_or_else(|mismatch| panic!("{name}: {}", mismatch.report(text, &options, &[], &derivative.program)));
     assert!(confirmed.sizes.len() >= 3 && confirmed.doubtful == 0, "{name}: {confirmed}");
     // A subscript that wraps around has a piece for either side, also where it leaves its tensor at one side only.
     assert!(confirmed.unreached.is_empty() || name == "wrap", "{name}: {confirmed}");
@@ -61,14 +61,15 @@ fn every_mutation_that_changes_values_is_found() {
     for (name, text) in PROGRAMS {
         for mode in [Mode::Reverse, Mode::Forward, Mode::Jacobian] {
             let (program, options) = (resolved(text), of_mode(mode));
-            let derivative = derive(&program, &options).unwrap();
-            for (what, mutant) in mutants(&derivative) {
+            let derived = derive(&program, &options).unwrap();
+            for (what, mutant) in mutants(&derived.program) {
+                let (derivative, mutant) = (&derived.program, Derived { program: mutant, ..derived.clone() });
                 match confirm(&program, &mutant, &options) {
-                    Err(mismatch) if same_values(&program, &derivative, &mutant, mismatch.sizes.clone()) => {
+                    Err(mismatch) if same_values(&program, derivative, &mutant.program, mismatch.sizes.clone()) => {
                         panic!("{name}, {mode:?}, {what} is right: {mismatch:?}")
                     }
                     Err(_) => found += 1,
-                    Ok(_) if same_values(&program, &derivative, &mutant, Vec::new()) => equal += 1,
+                    Ok(_) if same_values(&program, derivative, &mutant.program, Vec::new()) => equal += 1,
                     Ok(confirmed) => missed.push(format!("{name}, {mode:?}, {what}: {confirmed}")),
                 }
             }
@@ -156,14 +157,20 @@ fn same_values(program: &Program, right: &Program, other: &Program, given: Vec<(
     })
 }
 
+/// A derivative that says something else than it should.
+fn wrong(program: &Program, text: &str) -> Derived {
+    Derived { program: resolved(text), ..derive(program, &Options::default()).unwrap() }
+}
+
 #[test]
 fn a_wrong_element_is_named() {
     let text = "input x[N]; y[i in 0..N - 1] = x[i + 1]^2";
-    let wrong = resolved("input x[N], dy[N - 1]; dx[i in 0..N] = if i >= 1 then 2 * dy[i - 1] * x[i] else 0.5");
-    let mismatch = confirm(&resolved(text), &wrong, &Options::default()).unwrap_err();
+    let program = resolved(text);
+    let wrong = wrong(&program, "input x[N], dy[N - 1]; dx[i in 0..N] = if i >= 1 then 2 * dy[i - 1] * x[i] else 0.5");
+    let mismatch = confirm(&program, &wrong, &Options::default()).unwrap_err();
     let element = Finding::Element { derivative: "dx".into(), index: vec![0], found: 0.5, expected: 0.0 };
     assert_eq!(mismatch.finding, element);
-    let report = mismatch.report(text, &of_mode(Mode::Reverse), &[("M".into(), 3.into())], &wrong);
+    let report = mismatch.report(text, &of_mode(Mode::Reverse), &[("M".into(), 3.into())], &wrong.program);
     let size = format!("at N = {}: dx[0] is 0.5 and should be 0\n", mismatch.sizes[0].1);
     let line = format!("gradix {} derive --mode reverse --param M=3\n", env!("CARGO_PKG_VERSION"));
     for part in [size.as_str(), &line, text, "else 0.5"] {
@@ -174,7 +181,7 @@ fn a_wrong_element_is_named() {
 #[test]
 fn shapes_and_reads_outside_are_found() {
     let program = resolved("input x[N]; y[i] = x[i]^2");
-    let finding = |wrong: &str| confirm(&program, &resolved(wrong), &Options::default()).unwrap_err().finding;
+    let finding = |text: &str| confirm(&program, &wrong(&program, text), &Options::default()).unwrap_err().finding;
     let longer = finding("input x[N], dy[N]; dx[i in 0..N + 1] = if i < N then 2 * dy[i] * x[i] else 0");
     assert!(matches!(longer, Finding::Shape { .. }), "{longer}");
     let refused = finding("param N >= 2; input x[N], dy[N]; dx[i] = 2 * dy[i] * x[i]");

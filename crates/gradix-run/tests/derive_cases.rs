@@ -8,14 +8,14 @@
 mod cases;
 
 use cases::Case;
-use gradix::derive::{Mode, Options};
+use gradix::derive::{Derived, Mode, Options};
 
-use gradix::program::{BinaryOp, Program, TensorId, UnaryOp, names, verify};
+use gradix::program::{BinaryOp, Program, TensorId, UnaryOp, verify};
 use gradix::sizes::{Known, choose};
 use gradix::syntax::parse;
 use gradix::{Int, derive, print, resolve, simplify, syntax};
 use gradix_run::check::{INTERVALS, Settings, check};
-use gradix_run::{Array, Dtype, Gradient, confirm, gradient, interp, random};
+use gradix_run::{Array, Dtype, confirm, gradient, interp, random};
 use std::collections::HashMap;
 
 type Arrays = HashMap<String, Array>;
@@ -78,7 +78,7 @@ impl Subject {
         Subject { title: case.title.clone(), source: case.source.clone(), program, sizes, wrt, of }
     }
 
-    fn derived(&self, mode: Mode) -> Program {
+    fn derived(&self, mode: Mode) -> Derived {
         let options = Options { mode, wrt: self.wrt.clone(), of: self.of.clone(), ..Options::default() };
         let derivative = derive(&self.program, &options);
         let derivative =
@@ -87,15 +87,16 @@ impl Subject {
         derivative
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::new(&self.program, self.wrt.clone(), self.of.clone()).unwrap()
+    fn gradient(&self) -> Derived {
+        let options = Options { wrt: self.wrt.clone(), of: self.of.clone(), ..Options::default() };
+        derive(&self.program, &options).unwrap()
     }
 
     /// Reverse mode agrees with numeric differentiation.
     fn reverse(&self) -> String {
         let gradient = self.gradient();
-        assert!(gradient.derivative == self.derived(Mode::Reverse), "`{}`: deriving twice differs", self.title);
-        let text = well_formed(&self.title, &gradient.derivative);
+        assert!(gradient.program == self.derived(Mode::Reverse).program, "`{}`: deriving twice differs", self.title);
+        let text = well_formed(&self.title, &gradient.program);
         measured(&format!("{}\n{text}", self.title), &self.program, &gradient, &self.sizes);
         text
     }
@@ -103,25 +104,17 @@ impl Subject {
     /// `Σ df · f_dot = Σ dx · x_dot`
     fn forward(&self) -> String {
         let (gradient, forward) = (self.gradient(), self.derived(Mode::Forward));
-        let text = well_formed(&self.title, &forward);
+        let text = well_formed(&self.title, &forward.program);
         for seed in SEEDS {
             let inputs = self.inputs(seed);
-            let mut taken = names::taken(&self.program);
-            let dots: Vec<String> = (gradient.wrt.iter())
-                .map(|&x| names::fresh(&format!("{}_dot", self.program[x].name), &mut taken))
-                .collect();
-            let mut tangents = inputs.clone();
-            for (&x, dot) in gradient.wrt.iter().zip(&dots) {
-                tangents.insert(dot.clone(), self.random(seed, dot, x));
+            let (mut tangents, mut upstream) = (inputs.clone(), inputs.clone());
+            for (derived, data) in [(&forward, &mut tangents), (&gradient, &mut upstream)] {
+                data.extend(derived.seeds.iter().map(|s| (s.name.clone(), self.random(seed, &s.name, s.of))));
             }
-            let mut upstream = inputs.clone();
-            for (f, name) in &gradient.upstream {
-                upstream.insert(name.clone(), self.random(seed, name, *f));
-            }
-            let by_results = self.run(&forward, &tangents).into_iter().zip(&gradient.upstream);
-            let left: f64 = by_results.map(|((_, f_dot), (_, df))| dot(&f_dot, &upstream[df])).sum();
-            let by_arguments = self.run(&gradient.derivative, &upstream).into_iter().zip(&dots);
-            let right: f64 = by_arguments.map(|((_, dx), x_dot)| dot(&dx, &tangents[x_dot])).sum();
+            let by_results = self.run(&forward.program, &tangents).into_iter().zip(&gradient.seeds);
+            let left: f64 = by_results.map(|((_, f_dot), df)| dot(&f_dot, &upstream[&df.name])).sum();
+            let by_arguments = self.run(&gradient.program, &upstream).into_iter().zip(&forward.seeds);
+            let right: f64 = by_arguments.map(|((_, dx), x_dot)| dot(&dx, &tangents[&x_dot.name])).sum();
             assert_close(&self.title, left, right, 1e-9);
         }
         text
@@ -129,19 +122,19 @@ impl Subject {
 
     /// A row of the Jacobian is the reverse-mode derivative with `df` 1 at one element and 0 elsewhere.
     fn jacobian(&self) -> String {
-        let (gradient, jacobian) = (self.gradient(), self.derived(Mode::Jacobian));
+        let (gradient, jacobian) = (self.gradient(), self.derived(Mode::Jacobian).program);
         let text = well_formed(&self.title, &jacobian);
         let inputs = self.inputs(SEEDS[0]);
         let mut blocks = self.run(&jacobian, &inputs).into_iter();
-        for (f, own) in &gradient.upstream {
+        for own in &gradient.seeds {
             let blocks: Vec<Array> = gradient.wrt.iter().map(|_| blocks.next().expect("a block").1).collect();
-            for position in 0..self.zeros(*f).data.len() {
+            for position in 0..self.zeros(own.of).data.len() {
                 let mut upstream = inputs.clone();
-                for (g, name) in &gradient.upstream {
-                    upstream.insert(name.clone(), self.zeros(*g));
+                for seed in &gradient.seeds {
+                    upstream.insert(seed.name.clone(), self.zeros(seed.of));
                 }
-                upstream.get_mut(own).expect("its own").data[position] = 1.0;
-                for ((_, row), block) in self.run(&gradient.derivative, &upstream).iter().zip(&blocks) {
+                upstream.get_mut(&own.name).expect("its own").data[position] = 1.0;
+                for ((_, row), block) in self.run(&gradient.program, &upstream).iter().zip(&blocks) {
                     let start = position * row.data.len();
                     for (a, b) in row.data.iter().zip(&block.data[start..]) {
                         assert_close(&format!("{}\n{text}", self.title), *a, *b, 1e-9);
@@ -155,13 +148,13 @@ impl Subject {
 
     /// The Hessian is symmetric and agrees with differences of the gradient.
     fn hessian(&self) -> String {
-        let (gradient, hessian) = (self.gradient(), self.derived(Mode::Hessian));
+        let (gradient, hessian) = (self.gradient(), self.derived(Mode::Hessian).program);
         let text = well_formed(&self.title, &hessian);
         let inputs = self.inputs(SEEDS[0]);
         let count = gradient.wrt.len();
         let blocks: Vec<Array> = self.run(&hessian, &inputs).into_iter().map(|(_, array)| array).collect();
         let length = |x: usize| self.zeros(gradient.wrt[x]).data.len();
-        for (number, _) in gradient.upstream.iter().enumerate() {
+        for number in 0..gradient.of.len() {
             let block = |x: usize, y: usize| &blocks[(number * count + x) * count + y].data;
             for (x, y) in (0..count).flat_map(|x| (0..count).map(move |y| (x, y))) {
                 let slopes = self.gradient_slopes(&gradient, number, y, &inputs, x);
@@ -176,19 +169,19 @@ impl Subject {
     }
 
     /// Central differences of the gradient by argument `x` of one result, along each element of argument `y`.
-    fn gradient_slopes(&self, gradient: &Gradient, of: usize, y: usize, inputs: &Arrays, x: usize) -> Vec<Vec<f64>> {
+    fn gradient_slopes(&self, gradient: &Derived, of: usize, y: usize, inputs: &Arrays, x: usize) -> Vec<Vec<f64>> {
         let mut given = inputs.clone();
-        for (number, (f, name)) in gradient.upstream.iter().enumerate() {
-            let mut seed = self.zeros(*f);
-            seed.data.fill(if number == of { 1.0 } else { 0.0 });
-            given.insert(name.clone(), seed);
+        for (number, seed) in gradient.seeds.iter().enumerate() {
+            let mut upstream = self.zeros(seed.of);
+            upstream.data.fill(if number == of { 1.0 } else { 0.0 });
+            given.insert(seed.name.clone(), upstream);
         }
         let name = &self.program[gradient.wrt[y]].name;
         let slope = |position: usize| {
             let at = |step: f64| {
                 let mut moved = given.clone();
                 moved.get_mut(name).expect("an input").data[position] += step;
-                self.run(&gradient.derivative, &moved).swap_remove(x).1.data
+                self.run(&gradient.program, &moved).swap_remove(x).1.data
             };
             let (ahead, behind) = (at(STEP), at(-STEP));
             ahead.iter().zip(behind).map(|(a, b)| (a - b) / (2.0 * STEP)).collect()
@@ -199,13 +192,11 @@ impl Subject {
     /// The inlined derivative has the same values.
     fn inline(&self) -> String {
         let gradient = self.gradient();
-        let text = syntax::print(&print::ast(&gradient.derivative, true).unwrap());
+        let text = syntax::print(&print::ast(&gradient.program, true).unwrap());
         let inlined = resolved(&self.title, &text);
         let mut given = self.inputs(SEEDS[0]);
-        for (f, name) in &gradient.upstream {
-            given.insert(name.clone(), self.random(SEEDS[0], name, *f));
-        }
-        let (plain, inlined) = (self.run(&gradient.derivative, &given), self.run(&inlined, &given));
+        given.extend(gradient.seeds.iter().map(|s| (s.name.clone(), self.random(SEEDS[0], &s.name, s.of))));
+        let (plain, inlined) = (self.run(&gradient.program, &given), self.run(&inlined, &given));
         for ((name, a), (other, b)) in plain.iter().zip(&inlined) {
             assert_eq!((name, &a.shape), (other, &b.shape));
             a.data.iter().zip(&b.data).for_each(|(a, b)| assert_close(&self.title, *a, *b, 1e-9));
@@ -215,12 +206,12 @@ impl Subject {
 
     /// The derivative of the printed derivative.
     fn again(&self) -> String {
-        let printed = print::print(&self.derived(Mode::Reverse)).unwrap();
+        let printed = print::print(&self.derived(Mode::Reverse).program).unwrap();
         let first = resolved(&self.title, &printed);
-        let gradient = Gradient::new(&first, None, None).unwrap();
-        confirmed(&self.title, &first, &gradient.derivative, &Options::default());
-        let text = well_formed(&self.title, &gradient.derivative);
-        let sizes = self.gradient().sizes(&self.program, &self.sizes).unwrap();
+        let gradient = derive(&first, &Options::default()).unwrap();
+        confirmed(&self.title, &first, &gradient, &Options::default());
+        let text = well_formed(&self.title, &gradient.program);
+        let sizes = gradient::carried(&self.program, &self.sizes, &self.gradient().program).unwrap();
         measured(&format!("{}\n{text}", self.title), &first, &gradient, &sizes);
         text
     }
@@ -234,7 +225,8 @@ impl Subject {
             _ => panic!("unknown mode `{mode}`"),
         };
         let options = Options { mode, wrt: self.wrt.clone(), of: self.of.clone(), ..Options::default() };
-        let inlined = derive(&self.program, &options).and_then(|d| print::ast(&d, true).map_err(|error| vec![error]));
+        let inlined =
+            derive(&self.program, &options).and_then(|d| print::ast(&d.program, true).map_err(|error| vec![error]));
         let errors = inlined.err().unwrap_or_else(|| panic!("`{}` can be derived", self.title));
         cases::render(&self.source, &errors)
     }
@@ -292,14 +284,14 @@ fn well_formed(title: &str, program: &Program) -> String {
 }
 
 /// Every element is what enumeration of the function gives.
-fn confirmed(title: &str, program: &Program, derivative: &Program, options: &Options) {
-    let report = confirm(program, derivative, options);
-    let confirmed = report.unwrap_or_else(|m| panic!("`{title}`\n{}", m.report(title, options, &[], derivative)));
+fn confirmed(title: &str, program: &Program, derived: &Derived, options: &Options) {
+    let report = confirm(program, derived, options);
+    let confirmed = report.unwrap_or_else(|m| panic!("`{title}`\n{}", m.report(title, options, &[], &derived.program)));
     assert!(!confirmed.sizes.is_empty(), "`{title}` is {confirmed}");
 }
 
 /// Every derivative agrees with central differences, and most elements could be measured.
-fn measured(what: &str, program: &Program, gradient: &Gradient, sizes: &[Int]) {
+fn measured(what: &str, program: &Program, gradient: &Derived, sizes: &[Int]) {
     for seed in SEEDS {
         let report = check(program, gradient, sizes, Settings { seed, tolerance: None }, &|_, _| {}).unwrap();
         assert_eq!(report.comparisons.len(), gradient.wrt.len(), "{what}");

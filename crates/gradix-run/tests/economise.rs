@@ -47,7 +47,7 @@ fn check(name: &str, text: &str) {
         let free = program.params.iter().zip(&smallest).filter(|(param, _)| param.kind == ParamKind::Free);
         let given: Vec<(String, Int)> =
             free.map(|(param, size)| (param.name.clone(), size * Int::from(factor))).collect();
-        for (what, program) in [("value", &program), ("derivative", &derivative)] {
+        for (what, program) in [("value", &program), ("derivative", &derivative.program)] {
             if let Some(sizes) = sized(program, &given) {
                 compare(&format!("{name}, {what}"), program, &sizes, &given);
             }

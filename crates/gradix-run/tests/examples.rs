@@ -10,7 +10,7 @@ use gradix::resolve::Places;
 use gradix::sizes::{Known, bind, choose};
 use gradix::{Int, Resolved};
 use gradix_run::check::{Settings, check};
-use gradix_run::{Array, Dtype, Gradient, Outcome, confirm, gradient, interp, random};
+use gradix_run::{Array, Dtype, Outcome, confirm, gradient, interp, random};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
@@ -82,9 +82,9 @@ fn gradients_agree_with_differences_of_the_values() {
 fn second_derivatives_agree_with_differences_of_the_gradients() {
     for (name, expected) in expectations() {
         let resolved = example(&name);
-        let gradient = Gradient::new(&resolved.program, None, None).unwrap();
-        let sizes = gradient.sizes(&resolved.program, &expected.sizes(&name, &resolved)).unwrap();
-        differentiate(&name, &gradient.derivative, &sizes);
+        let gradient = gradix::derive(&resolved.program, &Default::default()).unwrap();
+        let sizes = gradient::carried(&resolved.program, &expected.sizes(&name, &resolved), &gradient.program).unwrap();
+        differentiate(&name, &gradient.program, &sizes);
     }
 }
 
@@ -107,13 +107,13 @@ fn confirmed(name: &str, program: &Program, mode: Mode) -> Program {
     let options = Options { mode, ..Options::default() };
     let derivative = gradix::derive(program, &options).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
     let confirmed = confirm(program, &derivative, &options)
-        .unwrap_or_else(|mismatch| panic!("{}", mismatch.report(name, &options, &[], &derivative)));
+        .unwrap_or_else(|mismatch| panic!("{}", mismatch.report(name, &options, &[], &derivative.program)));
     assert!(confirmed.sizes.len() >= 3 && confirmed.doubtful == 0, "{name}, {mode:?}: {confirmed}");
-    derivative
+    derivative.program
 }
 
 fn differentiate(name: &str, program: &Program, sizes: &[Int]) {
-    let gradient = Gradient::new(program, None, None).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+    let gradient = gradix::derive(program, &Default::default()).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
     let report = check(program, &gradient, sizes, Settings::default(), &|_, _| {});
     for comparison in report.unwrap_or_else(|errors| panic!("{name}: {errors:?}")).comparisons {
         assert!(comparison.passed && !comparison.is_doubtful(), "{name}: {comparison:?}");
@@ -132,10 +132,10 @@ fn a_gradient_takes_a_small_multiple_of_the_work_of_its_function() {
     for name in expectations().keys() {
         let resolved = example(name);
         let program = &resolved.program;
-        let gradient = Gradient::new(program, None, None).unwrap();
+        let gradient = gradix::derive(program, &Default::default()).unwrap();
         let (sizes, function) = large(name, &resolved);
-        let derivative = &gradient.derivative;
-        let own = gradient.sizes(program, &sizes).unwrap();
+        let derivative = &gradient.program;
+        let own = gradient::carried(program, &sizes, derivative).unwrap();
         let work = run(name, derivative, &own, &inputs(derivative, &own)).operations;
         let elements: usize = inputs(program, &sizes).values().map(|array| array.data.len()).sum();
         if work > WORK * (function + elements as u64) {

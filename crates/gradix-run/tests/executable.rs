@@ -9,7 +9,7 @@ use gradix::resolve::Places;
 use gradix::sizes::{Known, bind, choose};
 use gradix::{Int, Resolved};
 use gradix_run::native::{Cache, Settings};
-use gradix_run::{Array, Backend, Dtype, Executable, Gradient, gradient, interp, random};
+use gradix_run::{Array, Backend, Dtype, Executable, gradient, interp, random};
 
 /// A cache that only the tests use, and that is there for the next time.
 fn settings() -> Settings {
@@ -81,9 +81,9 @@ fn compiled_examples_agree_with_the_oracle() {
         let Resolved { program, places } = resolve(&std::fs::read_to_string(&path).unwrap());
         let sizes = choose(&program, &Known::default(), &places).unwrap();
         compare(&name, &program, &sizes);
-        let gradient = Gradient::new(&program, None, None).unwrap();
-        let own = gradient.sizes(&program, &sizes).unwrap();
-        compare(&format!("gradient of {name}"), &gradient.derivative, &own);
+        let gradient = gradix::derive(&program, &Default::default()).unwrap();
+        let own = gradient::carried(&program, &sizes, &gradient.program).unwrap();
+        compare(&format!("gradient of {name}"), &gradient.program, &own);
     }
 }
 
@@ -286,8 +286,8 @@ fn results_are_the_same_bits_wherever_the_arrays_lie() {
         v[i in 0..N, j in 0..M] = if 0 < i < N - 1 and 0 < j < M - 1 then
             a * exp(-b * u[i, j]^2) * (u[i - 1, j] + u[i + 1, j] - 2 * u[i, j] + b * u[i, j - 1] * u[i, j + 1]) -
             u[i, j] * a + b / (1 + u[i, j]^2) else u[i, j] * a + b";
-    let gradient = Gradient::new(&program(text), None, None).unwrap();
-    for program in [program(text), gradient.derivative] {
+    let gradient = gradix::derive(&program(text), &Default::default()).unwrap();
+    for program in [program(text), gradient.program] {
         let sizes = sizes(&program, &[("N", 40), ("M", 403)]);
         let inputs = inputs(&program, &sizes);
         let arrays: Vec<&Array> = program.inputs().map(|id| &inputs[&program[id].name]).collect();
@@ -314,10 +314,10 @@ fn results_are_the_same_bits_wherever_the_arrays_lie() {
 fn terms_whose_indices_are_tied_to_others_are_compiled() {
     let text = "param N, M; input x[M + N - 1, M + 1]
         w[i in 0..2*N] = prod[j in i..2, k in i..2, k - 1 == 3*j - 1] sin(x[j, k])";
-    let gradient = Gradient::new(&program(text), None, None).unwrap();
+    let gradient = gradix::derive(&program(text), &Default::default()).unwrap();
     for (rows, columns) in [(3, 4), (70, 80)] {
-        let sizes = sizes(&gradient.derivative, &[("N", rows), ("M", columns)]);
-        compare(&format!("{rows} {columns}"), &gradient.derivative, &sizes);
+        let sizes = sizes(&gradient.program, &[("N", rows), ("M", columns)]);
+        compare(&format!("{rows} {columns}"), &gradient.program, &sizes);
     }
 }
 

@@ -4,6 +4,7 @@
 //! Nothing is run: the memory is that of the buffers of the nest, placed as a run places them. What the virtual machine
 //! needs for the block of points at hand is not counted.
 
+use gradix::derive::Options;
 use gradix::nest::{BufferKind, Nest, Real};
 use gradix::program::{ParamKind, Program, TensorId, TensorKind};
 use gradix::resolve::Places;
@@ -11,7 +12,7 @@ use gradix::sizes::{Known, bind};
 use gradix::{Int, Resolved};
 use gradix_run::buffers::padded;
 use gradix_run::gradient::shape;
-use gradix_run::{Gradient, layout};
+use gradix_run::layout;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,7 @@ struct Needed {
 
 fn needed(text: &str, given: &[(String, i64)]) -> Needed {
     let Resolved { program, .. } = gradix::resolve(&gradix::syntax::parse(text).unwrap(), &[]).unwrap();
-    let derivative = Gradient::with_results(&program, None, None).unwrap().derivative;
+    let derivative = gradix::derive(&program, &Options { with_results: true, ..Options::default() }).unwrap().program;
     let sizes = bound(&derivative, given);
     let nest = gradix::lower_as(&derivative, &sizes, Real::F64).unwrap();
     let frame_sizes = bound(&nest.frame, given);

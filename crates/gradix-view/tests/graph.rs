@@ -12,7 +12,7 @@ fn resolved(text: &str) -> Program {
 }
 
 fn derived(program: &Program) -> Program {
-    gradix::derive(program, &Default::default()).unwrap()
+    gradix::derive(program, &Default::default()).unwrap().program
 }
 
 fn examples() -> Vec<(String, Program)> {

@@ -378,7 +378,7 @@ fn contribution(
     let reader = definitions.iter_mut().find(|one| one.tensor == holder).expect("part of its owner");
     reader.body = Rewriter::default().rewrite(exprs, reader.body, &mut Redirect { read, subscripts, copy });
     let options = Options { wrt: Some(vec![marked]), ..Options::default() };
-    let mut derivative = derive(&part, &options).map_err(|mut errors| errors.remove(0))?;
+    let mut derivative = derive(&part, &options).map_err(|mut errors| errors.remove(0))?.program;
     for tensor in &mut derivative.tensors {
         tensor.name = tensor.name.replace('\'', "");
     }

@@ -261,7 +261,7 @@ mod tests {
 
     fn both(text: &str) -> Vec<Node> {
         let program = resolved(text);
-        let derivative = crate::derive(&program, &Default::default()).unwrap();
+        let derivative = crate::derive(&program, &Default::default()).unwrap().program;
         graph(&program, Some(&derivative))
     }
 

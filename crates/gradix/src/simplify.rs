@@ -30,13 +30,14 @@ pub fn simplify(program: &Program) -> Result<Program, Diagnostic> {
 }
 
 /// The passes in order, until nothing changes. Definitions in `generated` are the compiler's own and may
-/// be put into their readers; with `prune`, inputs and sizes that nothing mentions are dropped.
+/// be put into their readers; with `prune`, inputs and sizes that nothing mentions are dropped. Gives the new ids of the
+/// tensors that are left.
 pub fn run(
     program: &mut Program,
     generated: HashSet<TensorId>,
     taken: &mut HashSet<String>,
     prune: bool,
-) -> Result<(), Diagnostic> {
+) -> Result<HashMap<TensorId, TensorId>, Diagnostic> {
     let mut known = Decisions::default();
     let mut simple = Simple::default();
     for _ in 0..MAX_ROUNDS {
@@ -49,8 +50,7 @@ pub fn run(
             break;
         }
     }
-    tidy::tidy(program, prune);
-    Ok(())
+    Ok(tidy::tidy(program, prune).0)
 }
 
 /// More rounds than any program is known to need.

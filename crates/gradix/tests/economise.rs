@@ -16,7 +16,7 @@ fn cases() {
     support::check("economise", |case, section| {
         let program = match section {
             "cheap" => program(case),
-            "cheap derivative" => derive(&program(case), &Default::default()).unwrap(),
+            "cheap derivative" => derive(&program(case), &Default::default()).unwrap().program,
             other => panic!("`{}` has a section `{other}`", case.title),
         };
         let cheap = cheap(&program);

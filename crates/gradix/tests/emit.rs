@@ -47,7 +47,7 @@ fn emitted() -> Vec<(String, String)> {
     for path in files.filter(|path| path.extension().is_some_and(|e| e == "gx")) {
         let text = std::fs::read_to_string(&path).unwrap();
         let program = resolve(&parse(&text).unwrap(), &[]).unwrap().program;
-        let derivative = derive(&program, &Default::default()).unwrap();
+        let derivative = derive(&program, &Default::default()).unwrap().program;
         for (what, program) in [("value", &program), ("derivative", &derivative)] {
             for size in [512, 5] {
                 let nest = lower(program, &vec![Int::from(size); program.params.len()]).unwrap();

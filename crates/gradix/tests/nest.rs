@@ -21,7 +21,7 @@ fn cases() {
     support::check("nest", |case, section| {
         let program = match section {
             "nest" => program(case),
-            "nest of the derivative" => derive(&program(case), &Default::default()).unwrap(),
+            "nest of the derivative" => derive(&program(case), &Default::default()).unwrap().program,
             other => panic!("`{}` has a section `{other}`", case.title),
         };
         let nest = lowered(&program);

@@ -7,9 +7,9 @@ use gradix::economise::work;
 use gradix::program::TensorId;
 use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
-use gradix_run::gradient::shape;
+use gradix_run::gradient::{carried, shape};
 use gradix_run::native::{Settings, peak};
-use gradix_run::{Backend, Dtype, Element, Executable, Gradient, random, threads};
+use gradix_run::{Backend, Dtype, Element, Executable, random, threads};
 use gradix_view::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -33,10 +33,10 @@ pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
             sizes
         }
     };
-    let gradient = Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of());
-    let gradient = gradient.map_err(|errors| refuse(source, errors))?;
-    let gradient_sizes = gradient.sizes(&program, &sizes).map_err(|errors| refuse(source, errors))?;
-    let tasks = [Task::new("value", &program, &sizes), Task::new("gradient", &gradient.derivative, &gradient_sizes)];
+    let gradient = gradix::derive(&program, &arguments.selection.options());
+    let gradient = gradient.map_err(|errors| refuse(source, errors))?.program;
+    let gradient_sizes = carried(&program, &sizes, &gradient).map_err(|errors| refuse(source, errors))?;
+    let tasks = [Task::new("value", &program, &sizes), Task::new("gradient", &gradient, &gradient_sizes)];
     let backends = match arguments.execution.backend.backend() {
         Backend::Auto => vec![Backend::Interp, Backend::Vm, Backend::Native],
         one => vec![one],

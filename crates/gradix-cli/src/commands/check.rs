@@ -3,10 +3,11 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use gradix::derive::{Derived, Options, derive};
 use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
-use gradix_run::Gradient;
 use gradix_run::check::{Comparison, INTERVALS, Report, Settings, check};
+use gradix_run::gradient::carried;
 use gradix_view::Source;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -24,13 +25,13 @@ pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
     let sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| refuse(source, errors))?;
     tell_sizes(&program, &sizes, quiet);
 
-    let first = Gradient::new(&program, arguments.selection.wrt(), arguments.selection.of());
+    let first = derive(&program, &arguments.selection.options());
     let first = first.map_err(|errors| refuse(source, errors))?;
     let mut rows = compare(&program, &first, &sizes, arguments, source)?;
     if arguments.order == 2 {
-        let sizes = first.sizes(&program, &sizes).map_err(|errors| refuse(source, errors))?;
-        let second = Gradient::new(&first.derivative, None, None).map_err(|errors| refuse(source, errors))?;
-        let more = compare(&first.derivative, &second, &sizes, arguments, source)?;
+        let sizes = carried(&program, &sizes, &first.program).map_err(|errors| refuse(source, errors))?;
+        let second = derive(&first.program, &Options::default()).map_err(|errors| refuse(source, errors))?;
+        let more = compare(&first.program, &second, &sizes, arguments, source)?;
         let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| named(order, row));
         rows = numbered(1, rows).chain(numbered(2, more)).collect();
     }
@@ -48,7 +49,7 @@ pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
 
 fn compare(
     program: &Program,
-    gradient: &Gradient,
+    gradient: &Derived,
     sizes: &[Int],
     arguments: &CheckArguments,
     source: &Source,

@@ -1,6 +1,6 @@
 //! `gradix derive`: the derivative program.
 
-use gradix::derive::{self, Options};
+use gradix::derive::{self, Derived, Options};
 use gradix::{Int, Program, graph, print, syntax};
 use gradix_run::confirm;
 use gradix_view::Source;
@@ -17,10 +17,11 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
         return Err(Failure::Usage("'--inline' is for the formats text and latex".into()));
     }
     let program = resolve(source, &arguments.selection)?.program;
-    let derivative = gradix::derive(&program, &options(arguments)).map_err(|errors| refuse(source, errors))?;
+    let derived = gradix::derive(&program, &options(arguments)).map_err(|errors| refuse(source, errors))?;
     if arguments.verify {
-        verify(arguments, source, &program, &derivative)?;
+        verify(arguments, source, &program, &derived)?;
     }
+    let derivative = derived.program;
     let text = match arguments.format {
         Format::Text => syntax::print(&tree(&derivative, arguments.inline, source)?),
         Format::Latex => syntax::latex(&tree(&derivative, arguments.inline, source)?).trim_end().to_string() + "\n",
@@ -34,17 +35,12 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
 }
 
 /// Holds the derivative to the program. That nothing could be compared is told even to those who want to hear little.
-fn verify(
-    arguments: &DeriveArguments,
-    source: &Source,
-    program: &Program,
-    derivative: &Program,
-) -> Result<(), Failure> {
+fn verify(arguments: &DeriveArguments, source: &Source, program: &Program, derived: &Derived) -> Result<(), Failure> {
     let options = options(arguments);
-    let confirmed = confirm(program, derivative, &options).map_err(|mismatch| {
+    let confirmed = confirm(program, derived, &options).map_err(|mismatch| {
         let params: Vec<(String, Int)> =
             arguments.selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
-        Failure::Message(mismatch.report(&source.text, &options, &params, derivative))
+        Failure::Message(mismatch.report(&source.text, &options, &params, &derived.program))
     })?;
     note(arguments.program.quiet && !confirmed.sizes.is_empty(), &confirmed.to_string());
     Ok(())
@@ -57,7 +53,7 @@ fn options(arguments: &DeriveArguments) -> Options {
         Mode::Jacobian => derive::Mode::Jacobian,
         Mode::Hessian => derive::Mode::Hessian,
     };
-    Options { mode, wrt: arguments.selection.wrt(), of: arguments.selection.of(), with_results: false }
+    Options { mode, ..arguments.selection.options() }
 }
 
 fn tree(program: &Program, inline: bool, source: &Source) -> Result<syntax::ast::Ast, Failure> {
@@ -77,10 +73,11 @@ mod tests {
         let Command::Derive(arguments) = Arguments::parse_from(line).command else { unreachable!("it is 'derive'") };
         let source = Source { name: "command line".into(), text: text.into() };
         let program = resolve(&source, &arguments.selection).ok().unwrap().program;
-        let derivative = gradix::derive(&program, &options(&arguments)).unwrap();
-        assert!(verify(&arguments, &source, &program, &derivative).is_ok());
-        let wrong = print::print(&derivative).unwrap().replace("w[k - 2*i]", "w[0]");
+        let derived = gradix::derive(&program, &options(&arguments)).unwrap();
+        assert!(verify(&arguments, &source, &program, &derived).is_ok());
+        let wrong = print::print(&derived.program).unwrap().replace("w[k - 2*i]", "w[0]");
         let wrong = gradix::resolve(&syntax::parse(&wrong).unwrap(), &[]).unwrap().program;
+        let wrong = Derived { program: wrong, ..derived };
         let Err(Failure::Message(report)) = verify(&arguments, &source, &program, &wrong) else { panic!("it passes") };
         let version = format!("gradix {} derive --mode reverse --wrt x --param K=3", env!("CARGO_PKG_VERSION"));
         for part in ["internal error", "at N = ", "dx[", " is ", " and should be ", &version, text, "dy[i] * w[0]"] {

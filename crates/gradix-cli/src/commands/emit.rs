@@ -18,8 +18,8 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
     }
     let mut program = resolve(source, selection)?.program;
     if !arguments.values {
-        let options = Options { wrt: selection.wrt(), of: selection.of(), with_results: true, ..Options::default() };
-        program = gradix::derive(&program, &options).map_err(|errors| refuse(source, errors))?;
+        let options = Options { with_results: true, ..selection.options() };
+        program = gradix::derive(&program, &options).map_err(|errors| refuse(source, errors))?.program;
     }
     let real = match arguments.dtype {
         Precision::F64 => Real::F64,

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
+use gradix::derive::{Derived, Options, derive};
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{ParamKind, TensorId};
 use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
-use gradix_run::gradient::shape;
-use gradix_run::{Array, Executable, Gradient, Note, files, random};
+use gradix_run::gradient::{carried, shape};
+use gradix_run::{Array, Executable, Note, files, random};
 use gradix_view::Source;
 
 use super::{note, print};
@@ -21,7 +22,7 @@ use crate::source::{refuse, resolve};
 pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
     let Resolved { program, places } = resolve(source, &arguments.selection)?;
     let gradient = match arguments.grad {
-        true => Some(Gradient::with_results(&program, arguments.selection.wrt(), arguments.selection.of())),
+        true => Some(derive(&program, &Options { with_results: true, ..arguments.selection.options() })),
         false => None,
     };
     let gradient = gradient.transpose().map_err(|errors| refuse(source, errors))?;
@@ -74,10 +75,10 @@ struct Slot {
     upstream: bool,
 }
 
-fn slots(program: &Program, gradient: Option<&Gradient>) -> Vec<Slot> {
+fn slots(program: &Program, gradient: Option<&Derived>) -> Vec<Slot> {
     let arguments = program.inputs().map(|tensor| Slot { name: program[tensor].name.clone(), tensor, upstream: false });
-    let upstream = gradient.iter().flat_map(|gradient| &gradient.upstream);
-    let upstream = upstream.map(|(tensor, name)| Slot { name: name.clone(), tensor: *tensor, upstream: true });
+    let upstream = gradient.iter().flat_map(|gradient| &gradient.seeds);
+    let upstream = upstream.map(|seed| Slot { name: seed.name.clone(), tensor: seed.of, upstream: true });
     arguments.chain(upstream).collect()
 }
 
@@ -151,7 +152,7 @@ fn fill(
 fn evaluate(
     program: &Program,
     sizes: &[Int],
-    gradient: Option<&Gradient>,
+    gradient: Option<&Derived>,
     arrays: &HashMap<String, Array>,
     arguments: &EvalArguments,
     source: &Source,
@@ -166,8 +167,8 @@ fn evaluate(
     let values = match gradient {
         None => run(program, sizes)?,
         Some(gradient) => {
-            let sizes = gradient.sizes(program, sizes).map_err(|errors| refuse(source, errors))?;
-            run(&gradient.derivative, &sizes)?
+            let sizes = carried(program, sizes, &gradient.program).map_err(|errors| refuse(source, errors))?;
+            run(&gradient.program, &sizes)?
         }
     };
     tell_notes(&notes, arguments.program.quiet);

@@ -1,8 +1,8 @@
 //! `gradix explain`: the integer algebra behind each derivative.
 
+use gradix::derive::Options;
 use gradix::explain::{AccessReport, explain};
 use gradix::{Program, Resolved};
-use gradix_run::Gradient;
 use gradix_view::Source;
 use gradix_view::explain::{chosen, lattices, sizes, text};
 use gradix_view::lattice::Lattice;
@@ -18,7 +18,7 @@ pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure>
     let resolved = resolve(source, &arguments.selection)?;
     let (wrt, of) = (arguments.selection.wrt(), arguments.selection.of());
     if arguments.schedule {
-        return schedule(&resolved.program, wrt, of, source);
+        return schedule(&resolved.program, &arguments.selection.options(), source);
     }
     let reports = explain(&resolved.program, wrt.as_deref(), of.as_deref()).map_err(|errors| refuse(source, errors))?;
     let numbers: Vec<usize> = arguments.access.iter().map(|number| number.get() as usize).collect();
@@ -33,13 +33,8 @@ pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure>
 }
 
 /// Shows what was decided for the results and for the derivatives, and the loops that come of it.
-fn schedule(
-    program: &Program,
-    wrt: Option<Vec<String>>,
-    of: Option<Vec<String>>,
-    source: &Source,
-) -> Result<(), Failure> {
-    let gradient = Gradient::new(program, wrt, of).map_err(|errors| refuse(source, errors))?;
+fn schedule(program: &Program, options: &Options, source: &Source) -> Result<(), Failure> {
+    let gradient = gradix::derive(program, options).map_err(|errors| refuse(source, errors))?;
     // As it runs at sizes that are not zero.
     let loops = |program: &Program| {
         let program = &gradix::assume(program, &vec![gradix::Assumed::Positive; program.params.len()]);
@@ -47,7 +42,7 @@ fn schedule(
         let nest = gradix::lower(program, &[]).map_err(|error| refuse(source, vec![error]))?;
         Ok(format!("{decisions}\n{}", gradix::nest::print(&nest)))
     };
-    let (results, derivatives) = (loops(program)?, loops(&gradient.derivative)?);
+    let (results, derivatives) = (loops(program)?, loops(&gradient.program)?);
     print(format!("results\n\n{results}\nderivatives\n\n{derivatives}").as_bytes())
 }
 

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["Function", "Plan", "__version__", "xla_handler"]
+__all__ = ["Function", "Plan", "__version__", "xla_clear", "xla_handler"]
 
 __version__: str
 
 def xla_handler() -> int:
     """The address of the function that XLA calls."""
+
+def xla_clear() -> int:
+    """Forgets the programs that XLA has called, and tells how many there were."""
 
 @final
 class Function:
@@ -33,8 +36,10 @@ class Function:
         """How to compute the results (`value`), derivatives (`grad`, `jvp`, `jacobian`, `hessian`) or both (`value_and_grad`)."""
     def derive(
         self, mode: str, wrt: Sequence[str] | None, of: Sequence[str] | None, inline: bool, verify: bool, /
-    ) -> str:
-        """The text of a derivative, held to the function by enumeration if `verify` asks for it."""
+    ) -> tuple[str, list[str]]:
+        """The text of a derivative, held to the function by enumeration if `verify` asks for it, and the names of what it
+        takes besides the arguments: tangents, or upstream derivatives, also those that it does not depend on.
+        """
     def batch(self, names: Sequence[str], /) -> str:
         """The program for a batch: the arguments named get one more dimension, the first."""
     def latex(self, derivatives: bool, /) -> str:

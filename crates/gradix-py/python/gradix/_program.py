@@ -92,7 +92,7 @@ def clear_cache() -> None:
         forget()
 
 
-_CACHES: list[Callable[[], None]] = []
+_CACHES: list[Callable[[], object]] = []
 """What else refers to programs, for `clear_cache`."""
 
 
@@ -442,8 +442,7 @@ class Program:
         """
         if mode not in (known := get_args(Mode)):
             raise ArgumentError(f"'mode' is one of {', '.join(known)}, and {mode!r} is given")
-        text = self._function.derive(mode, _names(wrt), _names(of), inline, verify)
-        return _compiled(text, "derivative", (), self._backend, self._threads)
+        return self._derived(mode, _names(wrt), _names(of), inline, verify)[0]
 
     @in_the_family
     def batched(self, names: Names = None) -> Program:
@@ -543,6 +542,13 @@ class Program:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _compiled, (self._source, self._name, self._sizes, self._backend, self._threads)
+
+    def _derived(
+        self, mode: Mode, wrt: Chosen, of: Chosen, inline: bool = False, verify: bool = False
+    ) -> tuple[Program, list[str]]:
+        """The derivative, and the names of tangents or upstream derivatives."""
+        text, extra = self._function.derive(mode, wrt, of, inline, verify)
+        return _compiled(text, "derivative", (), self._backend, self._threads), extra
 
     def _plan(self, what: str, wrt: Chosen, of: Chosen) -> Plan:
         key = (what, wrt, of)

@@ -87,8 +87,7 @@ def derived(
     program: Program, mode: Literal["reverse", "forward"], wrt: tuple[str, ...], of: tuple[str, ...]
 ) -> Derived:
     """The derivative by some arguments of some results."""
-    extra = program._plan("grad" if mode == "reverse" else "jvp", wrt, of).extra
-    derivative = program.derivative(wrt, of=of, mode=mode)
+    derivative, extra = program._derived(mode, wrt, of)
     known = [*program.inputs, *extra]
     return Derived(derivative, tuple(known.index(name) for name in derivative.inputs))
 

@@ -26,8 +26,8 @@ from jax.interpreters import ad, batching, mlir
 
 from ._arrays import Arrays
 from ._errors import ArgumentError, DtypeError
-from ._gradix import xla_handler
-from ._program import Backend, Program
+from ._gradix import xla_clear, xla_handler
+from ._program import _CACHES, Backend, Program
 from ._transform import Call, Transformed, bind, derived
 
 __all__ = ["Function", "function"]
@@ -184,3 +184,4 @@ jax.ffi.register_ffi_target(
     _TARGET, jax.ffi.pycapsule(ctypes.CFUNCTYPE(ctypes.c_void_p)(xla_handler())), platform="cpu"
 )
 mlir.register_lowering(_call, _lower, platform="cpu")
+_CACHES.append(xla_clear)

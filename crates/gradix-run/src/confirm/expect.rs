@@ -6,7 +6,7 @@ use super::trace::{Coverage, Halt, Meter, Trace, trace};
 use crate::array::Array;
 use crate::gradient::{carried, shape};
 use gradix::Int;
-use gradix::derive::Mode;
+use gradix::derive::{Mode, SeedInput};
 use gradix::program::TensorId;
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ pub fn expect(
     if subject.options.mode == Mode::Hessian {
         return hessian(subject, sizes, data, meter);
     }
-    let trace = trace(subject.program, sizes, data, &subject.wrt, meter)?;
+    let trace = trace(subject.program, sizes, data, &subject.derived.wrt, meter)?;
     let mut expectation = Expectation::default();
     expectation.note(&trace);
     expectation.results = match subject.options.mode {
@@ -63,35 +63,40 @@ pub fn expect(
 }
 
 fn reverse(subject: &Subject, sizes: &[Int], data: &HashMap<String, Array>, trace: &Trace) -> Vec<Expected> {
-    let weighed = |(f, name): &(TensorId, String)| trace.elements(*f).iter().copied().zip(data[name].data.clone());
-    let seeds: Vec<(Value, f64)> = subject.upstream.iter().flat_map(weighed).collect();
-    let value = |(f, _): &(TensorId, String)| {
-        let slopes = trace.elements(*f).iter().map(|value| Slope::exact(value.number)).collect();
-        Expected { shape: subject.shape(sizes, *f), slopes }
+    let seeds = seeded(subject, data, trace);
+    let value = |&f: &TensorId| {
+        let slopes = trace.elements(f).iter().map(|value| Slope::exact(value.number)).collect();
+        Expected { shape: subject.shape(sizes, f), slopes }
     };
-    let results = subject.upstream.iter().filter(|_| subject.options.with_results).map(value);
+    let results = subject.derived.of.iter().filter(|_| subject.options.with_results).map(value);
     let by = |&x: &TensorId| Expected {
         shape: subject.shape(sizes, x),
         slopes: trace.tape.scatter(&seeds, trace.elements(x)),
     };
-    results.chain(subject.wrt.iter().map(by)).collect()
+    results.chain(subject.derived.wrt.iter().map(by)).collect()
 }
 
 fn forward(subject: &Subject, sizes: &[Int], data: &HashMap<String, Array>, trace: &Trace) -> Vec<Expected> {
-    let moved = |(x, name): &(TensorId, String)| trace.elements(*x).iter().copied().zip(data[name].data.clone());
-    let tangents: Vec<(Value, f64)> = subject.tangents.iter().flat_map(moved).collect();
-    let of = |(f, _): &(TensorId, String)| Expected {
-        shape: subject.shape(sizes, *f),
-        slopes: trace.tape.push(&tangents, trace.elements(*f)),
+    let tangents = seeded(subject, data, trace);
+    let of = |&f: &TensorId| Expected {
+        shape: subject.shape(sizes, f),
+        slopes: trace.tape.push(&tangents, trace.elements(f)),
     };
-    subject.upstream.iter().map(of).collect()
+    subject.derived.of.iter().map(of).collect()
+}
+
+/// The elements that have an upstream derivative or a tangent, each with it.
+fn seeded(subject: &Subject, data: &HashMap<String, Array>, trace: &Trace) -> Vec<(Value, f64)> {
+    let pairs = |seed: &SeedInput| trace.elements(seed.of).iter().copied().zip(data[&seed.name].data.clone());
+    subject.derived.seeds.iter().flat_map(pairs).collect()
 }
 
 fn jacobian(subject: &Subject, sizes: &[Int], trace: &Trace, meter: &mut Meter) -> Result<Vec<Expected>, Halt> {
-    let wanted: Vec<_> = subject.wrt.iter().map(|&x| (subject.shape(sizes, x), trace.elements(x).to_vec())).collect();
+    let wanted: Vec<_> =
+        subject.derived.wrt.iter().map(|&x| (subject.shape(sizes, x), trace.elements(x).to_vec())).collect();
     let mut results = Vec::new();
-    for (f, _) in &subject.upstream {
-        results.extend(rows(trace, (subject.shape(sizes, *f), trace.elements(*f)), &wanted, meter)?);
+    for &f in &subject.derived.of {
+        results.extend(rows(trace, (subject.shape(sizes, f), trace.elements(f)), &wanted, meter)?);
     }
     Ok(results)
 }
@@ -127,15 +132,16 @@ fn hessian(
     data: &HashMap<String, Array>,
     meter: &mut Meter,
 ) -> Result<Expectation, Halt> {
-    let gradient = subject.gradient.as_ref().expect("a Hessian comes with a gradient");
+    let derived = subject.gradient.as_ref().expect("a Hessian comes with a gradient");
+    let gradient = &derived.program;
     let own = carried(subject.program, sizes, gradient).map_err(|mut errors| errors.swap_remove(0))?;
     let named = |x: TensorId| gradient.tensor(&subject.program[x].name);
-    let arguments: Vec<TensorId> = subject.wrt.iter().filter_map(|&x| named(x)).collect();
+    let arguments: Vec<TensorId> = derived.wrt.iter().filter_map(|&x| named(x)).collect();
     let mut expectation = Expectation::default();
-    for (f, _) in &subject.upstream {
+    for f in &derived.of {
         let mut data = data.clone();
-        let seed = |g: TensorId| Array::scalar(if g == *f { 1.0 } else { 0.0 });
-        data.extend(subject.upstream.iter().map(|(g, name)| (name.clone(), seed(*g))));
+        let seed = |seed: &SeedInput| Array::scalar(if seed.of == *f { 1.0 } else { 0.0 });
+        data.extend(derived.seeds.iter().map(|one| (one.name.clone(), seed(one))));
         let trace = trace(gradient, &own, &data, &arguments, meter)?;
         expectation.note(&trace);
         // An argument that the gradient does not read is none of its inputs.
@@ -143,7 +149,7 @@ fn hessian(
             Some(id) => trace.elements(id).to_vec(),
             None => vec![Value::constant(0.0); subject.shape(sizes, x).iter().product()],
         };
-        let wanted: Vec<_> = subject.wrt.iter().map(|&y| (subject.shape(sizes, y), elements(y))).collect();
+        let wanted: Vec<_> = derived.wrt.iter().map(|&y| (subject.shape(sizes, y), elements(y))).collect();
         for &dx in &gradient.outputs {
             let shape = shape(gradient, &own, dx).ok_or(Halt::Work)?;
             expectation.results.extend(rows(&trace, (shape, trace.elements(dx)), &wanted, meter)?);

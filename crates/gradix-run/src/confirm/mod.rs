@@ -27,12 +27,12 @@ pub use report::{Confirmed, Finding, Mismatch};
 use crate::array::Array;
 use crate::check::INTERVALS;
 use crate::files::Dtype;
-use crate::gradient::{carried, chosen, free, shape, tangents, upstream};
+use crate::gradient::{carried, free, shape};
 use crate::interp::{STACK, interp};
 use crate::random;
 use expect::{Expectation, Expected, expect};
 use gradix::Int;
-use gradix::derive::{Mode, Options, derive};
+use gradix::derive::{Derived, Mode, Options, derive};
 use gradix::program::{Expr, Program, TensorId, TensorKind};
 use std::collections::HashMap;
 use trace::{Halt, Meter, place_of};
@@ -53,55 +53,50 @@ const NEGLIGIBLE: f64 = 1e-13;
 /// An access: the definition that it stands in, and its place in the body.
 type Place = (TensorId, usize);
 
-/// Holds `derivative`, which `derive(program, options)` has given, to the program.
+/// Holds a derivative, which `derive(program, options)` has given, to the program.
 ///
 /// ```
 /// let ast = gradix::syntax::parse("input x[N]\ny[i in 0..N//2] = x[2*i]").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let options = gradix::derive::Options::default();
-/// let derivative = gradix::derive(&program, &options).unwrap();
-/// let confirmed = gradix_run::confirm(&program, &derivative, &options).unwrap();
+/// let derived = gradix::derive(&program, &options).unwrap();
+/// let confirmed = gradix_run::confirm(&program, &derived, &options).unwrap();
 /// assert!(confirmed.unreached.is_empty());
 /// // The derivative of another program: every element of `x` is read.
 /// let ast = gradix::syntax::parse("input x[N], dy[N//2]\ndx[i in 0..N] = if i//2 < N//2 then dy[i//2] else 0").unwrap();
-/// let wrong = gradix::resolve(&ast, &[]).unwrap().program;
+/// let wrong = gradix::derive::Derived { program: gradix::resolve(&ast, &[]).unwrap().program, ..derived };
 /// assert!(gradix_run::confirm(&program, &wrong, &options).is_err());
 /// ```
-pub fn confirm(program: &Program, derivative: &Program, options: &Options) -> Result<Confirmed, Mismatch> {
+pub fn confirm(program: &Program, derived: &Derived, options: &Options) -> Result<Confirmed, Mismatch> {
     // Expressions may nest deeply, and the evaluation follows them by recursion.
     std::thread::scope(|scope| {
-        let run = || confirm_here(program, derivative, options);
+        let run = || confirm_here(program, derived, options);
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
         thread.expect("a thread can be started").join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn confirm_here(program: &Program, derivative: &Program, options: &Options) -> Result<Confirmed, Mismatch> {
+fn confirm_here(program: &Program, derived: &Derived, options: &Options) -> Result<Confirmed, Mismatch> {
     let mut gradient = None;
     if options.mode == Mode::Hessian {
         let first = Options { mode: Mode::Reverse, with_results: false, ..options.clone() };
-        let derived = derive(program, &first).map_err(|errors| {
+        let first_order = derive(program, &first).map_err(|errors| {
             let finding = Finding::Failure(format!("there is a Hessian without a gradient: {}", errors[0].message));
             Mismatch { sizes: Vec::new(), finding }
         })?;
-        confirm_here(program, &derived, &first)?;
-        gradient = Some(derived);
+        confirm_here(program, &first_order, &first)?;
+        gradient = Some(first_order);
     }
-    Subject::new(program, derivative, options, gradient).confirm()
+    Subject { program, derived, options, gradient }.confirm()
 }
 
 /// A derivative and what it should be the derivative of.
 struct Subject<'a> {
     program: &'a Program,
-    derivative: &'a Program,
+    derived: &'a Derived,
     options: &'a Options,
-    /// The results, with the names of their upstream derivatives.
-    upstream: Vec<(TensorId, String)>,
-    /// The arguments, with the names of their tangents.
-    tangents: Vec<(TensorId, String)>,
-    wrt: Vec<TensorId>,
     /// Of a Hessian: what it is the derivative of.
-    gradient: Option<Program>,
+    gradient: Option<Derived>,
 }
 
 /// Which numbers data are made of.
@@ -129,19 +124,7 @@ enum Verdict {
     Differs(Finding),
 }
 
-impl<'a> Subject<'a> {
-    fn new(program: &'a Program, derivative: &'a Program, options: &'a Options, gradient: Option<Program>) -> Self {
-        Subject {
-            program,
-            derivative,
-            options,
-            upstream: upstream(program, options.of.clone()),
-            tangents: tangents(program, options.wrt.clone()),
-            wrt: chosen(program, options.wrt.clone(), program.inputs().collect()),
-            gradient,
-        }
-    }
-
+impl Subject<'_> {
     fn confirm(&self) -> Result<Confirmed, Mismatch> {
         let mut meter = Meter(MAX_STEPS);
         let mut confirmed = Confirmed::default();
@@ -176,7 +159,7 @@ impl<'a> Subject<'a> {
 
     /// The program whose accesses are followed.
     fn traced(&self) -> &Program {
-        self.gradient.as_ref().unwrap_or(self.program)
+        self.gradient.as_ref().map_or(self.program, |gradient| &gradient.program)
     }
 
     fn shape(&self, sizes: &[Int], tensor: TensorId) -> Vec<usize> {
@@ -257,21 +240,19 @@ impl<'a> Subject<'a> {
             Ok::<_, Halt>((name.to_string(), array))
         };
         let inputs = self.program.inputs().map(|x| (x, self.program[x].name.as_str(), (low, high)));
-        // A tangent and an upstream derivative may have the same name, and no mode takes both.
-        let others = if self.options.mode == Mode::Forward { &self.tangents } else { &self.upstream };
-        let others = others.iter().map(|(tensor, name)| (*tensor, name.as_str(), (-1.0, 1.0)));
-        inputs.chain(others).map(|(tensor, name, interval)| fill(tensor, name, interval)).collect()
+        let seeds = self.derived.seeds.iter().map(|seed| (seed.of, seed.name.as_str(), (-1.0, 1.0)));
+        inputs.chain(seeds).map(|(tensor, name, interval)| fill(tensor, name, interval)).collect()
     }
 
     /// The first element that differs, or why there is none to compare.
     fn compare(&self, sizes: &[Int], data: &HashMap<String, Array>, expectation: &Expectation) -> Option<Finding> {
-        let own = match carried(self.program, sizes, self.derivative) {
+        let own = match carried(self.program, sizes, &self.derived.program) {
             Ok(own) => own,
             // Where there is nothing to compute, a derivative may say more plainly why.
             Err(_) if self.is_empty(sizes) => return None,
             Err(errors) => return Some(Finding::Failure(format!("it refuses the sizes: {}", errors[0].message))),
         };
-        let found = match interp(self.derivative, &own, data, Dtype::F64) {
+        let found = match interp(&self.derived.program, &own, data, Dtype::F64) {
             Ok(outcome) => outcome.results,
             Err(error) => return Some(Finding::Failure(error.message)),
         };

@@ -81,8 +81,13 @@ fn cache_folder() -> Option<PathBuf> {
 
 /// The kernels of a C text, `count` of them, and what is to be told. An error says why there are none. What is `plain`
 /// is compiled sooner, and runs longer.
-pub fn load(text: &str, count: usize, plain: bool, settings: &Settings) -> Result<(Kernels, Vec<Note>), Note> {
-    let compiler = settings.compiler()?;
+pub fn load(
+    text: &str,
+    count: usize,
+    plain: bool,
+    compiler: &Compiler,
+    settings: &Settings,
+) -> Result<(Kernels, Vec<Note>), Note> {
     let key = Key::of(&[INTERFACE, text, &compiler.identity(plain), &processor::identity()]);
     let strange = |error: String| Note::new(format!("a compiled kernel can't be used: {error}"));
     if let Some(library) = loaded(key) {
@@ -95,7 +100,7 @@ pub fn load(text: &str, count: usize, plain: bool, settings: &Settings) -> Resul
         keep_loaded(key, library);
         return Ok((kernels, Vec::new()));
     }
-    let (library, notes) = make(text, key, &compiler, plain, settings)?;
+    let (library, notes) = make(text, key, compiler, plain, settings)?;
     let kernels = library.kernels(count).map_err(strange)?;
     keep_loaded(key, library);
     Ok((kernels, notes))
@@ -241,9 +246,10 @@ pub(crate) mod tests {
         LOADED.lock().unwrap().clear();
     }
 
-    /// The message of what was noted or failed.
-    fn told(result: Result<(Kernels, Vec<Note>), Note>) -> String {
-        match result {
+    /// The message of what was noted or failed when a text was loaded for so many kernels.
+    fn told(settings: &Settings, number: usize, kernels: usize) -> String {
+        let found = settings.compiler();
+        match found.and_then(|compiler| load(&text(number), kernels, false, &compiler, settings)) {
             Ok((_, notes)) => notes.iter().map(Note::to_string).collect(),
             Err(note) => format!("failed: {note}"),
         }
@@ -253,15 +259,9 @@ pub(crate) mod tests {
     fn a_missing_compiler_is_named() {
         let folder = Folder::new();
         let named = Settings { compiler: Some("/nonexistent".into()), ..folder.settings() };
-        assert_eq!(
-            told(load(&text(0), 1, false, &named)),
-            "failed: the C compiler '/nonexistent' that $CC names was not found"
-        );
+        assert_eq!(told(&named, 0, 1), "failed: the C compiler '/nonexistent' that $CC names was not found");
         let none = Settings { search: Some(folder.0.clone().into()), ..folder.settings() };
-        assert!(
-            told(load(&text(0), 1, false, &none))
-                .starts_with("failed: there is no C compiler (cc, gcc or clang)\nhelp: ")
-        );
+        assert!(told(&none, 0, 1).starts_with("failed: there is no C compiler (cc, gcc or clang)\nhelp: "));
     }
 
     #[cfg(unix)]
@@ -271,11 +271,11 @@ pub(crate) mod tests {
         let script = folder.script("broken", "echo 'warning: strange' >&2; echo 'error: no such option' >&2; exit 1");
         let settings = Settings { compiler: Some(script.clone()), ..folder.settings() };
         let expected = format!("failed: the C compiler '{}' fails: error: no such option", script.display());
-        assert_eq!(told(load(&text(1), 1, false, &settings)), expected);
+        assert_eq!(told(&settings, 1, 1), expected);
         let silent = Settings { compiler: Some(folder.script("silent", "exit 3")), ..folder.settings() };
-        assert!(told(load(&text(1), 1, false, &silent)).ends_with("fails: exit status: 3"));
+        assert!(told(&silent, 1, 1).ends_with("fails: exit status: 3"));
         let lazy = Settings { compiler: Some(folder.script("lazy", "exit 0")), ..folder.settings() };
-        assert!(told(load(&text(1), 1, false, &lazy)).contains("lazy' fails: exit status: 0"));
+        assert!(told(&lazy, 1, 1).contains("lazy' fails: exit status: 0"));
         assert_eq!(folder.kept(), 0);
     }
 
@@ -299,13 +299,13 @@ pub(crate) mod tests {
         let script = folder.script("counting", &format!("echo run >> {}; exec cc \"$@\"", log.display()));
         let settings = Settings { compiler: Some(script), ..folder.settings() };
         let runs = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
-        assert_eq!(told(load(&text(2), 1, false, &settings)), "");
-        assert_eq!(told(load(&text(2), 1, false, &settings)), "");
+        assert_eq!(told(&settings, 2, 1), "");
+        assert_eq!(told(&settings, 2, 1), "");
         assert_eq!((runs(), folder.kept()), (1, 1));
         forget_loaded();
-        assert_eq!(told(load(&text(2), 1, false, &settings)), "");
+        assert_eq!(told(&settings, 2, 1), "");
         assert_eq!(runs(), 1, "it is on disk");
-        assert_eq!(told(load(&text(3), 1, false, &settings)), "");
+        assert_eq!(told(&settings, 3, 1), "");
         assert_eq!((runs(), folder.kept()), (2, 2));
         assert_eq!(fs::read_dir(folder.0.join("workshop")).unwrap().count(), 0, "nothing is left behind");
     }
@@ -314,7 +314,7 @@ pub(crate) mod tests {
     fn a_damaged_library_is_made_again() {
         let folder = Folder::new();
         let settings = folder.settings();
-        assert_eq!(told(load(&text(4), 1, false, &settings)), "");
+        assert_eq!(told(&settings, 4, 1), "");
         forget_loaded();
         let entry = fs::read_dir(folder.0.join("cache")).unwrap().next().unwrap().unwrap();
         let path = fs::read_dir(entry.path()).unwrap().next().unwrap().unwrap().path();
@@ -322,7 +322,7 @@ pub(crate) mod tests {
         // Renamed, not rewritten: it may still be loaded in this process.
         fs::remove_file(&path).unwrap();
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-        assert_eq!(told(load(&text(4), 1, false, &settings)), "");
+        assert_eq!(told(&settings, 4, 1), "");
         let again = fs::read_dir(entry.path()).unwrap().next().unwrap().unwrap().path();
         assert!(fs::read(&again).unwrap().len() >= whole.len());
     }
@@ -332,11 +332,11 @@ pub(crate) mod tests {
         let folder = Folder::new();
         // A file in place of the folder: unlike permissions, that stops an administrator too.
         fs::write(folder.0.join("cache"), b"").unwrap();
-        let message = told(load(&text(5), 1, false, &folder.settings()));
+        let message = told(&folder.settings(), 5, 1);
         let expected = format!("compiled kernels can't be kept in {}: ", folder.0.join("cache").display());
         assert!(message.starts_with(&expected) && message.contains("\nhelp: "), "{message}");
         let without = Settings { cache: None, ..folder.settings() };
-        assert_eq!(told(load(&text(6), 1, false, &without)), "");
+        assert_eq!(told(&without, 6, 1), "");
     }
 
     #[test]
@@ -345,9 +345,9 @@ pub(crate) mod tests {
         fs::write(folder.0.join("file"), b"").unwrap();
         let (bad, good) = (folder.0.join("file"), folder.0.join("good"));
         let settings = Settings { workshops: vec![bad.clone(), good], ..folder.settings() };
-        assert_eq!(told(load(&text(7), 1, false, &settings)), "");
+        assert_eq!(told(&settings, 7, 1), "");
         let settings = Settings { workshops: vec![bad], ..folder.settings() };
-        let message = told(load(&text(8), 1, false, &settings));
+        let message = told(&settings, 8, 1);
         assert!(message.starts_with("failed: there is no folder to compile in ("), "{message}");
     }
 
@@ -362,13 +362,13 @@ pub(crate) mod tests {
             workshops: vec![folder.0.join("full"), folder.0.join("empty")],
             ..folder.settings()
         };
-        assert_eq!(told(load(&text(9), 1, false, &settings)), "");
+        assert_eq!(told(&settings, 9, 1), "");
     }
 
     #[test]
     fn a_library_without_the_kernels_is_not_used() {
         let folder = Folder::new();
-        let message = told(load(&text(10), 2, false, &folder.settings()));
+        let message = told(&folder.settings(), 10, 2);
         assert!(message.starts_with("failed: a compiled kernel can't be used: "), "{message}");
     }
 }

@@ -6,7 +6,7 @@ use crate::common::*;
 use crate::examples::{self, examples};
 use gradix::program::{Program, TensorId};
 use gradix::{Int, print};
-use gradix_run::{Array, Gradient, random};
+use gradix_run::{Array, gradient, random};
 
 /// How many there are at once.
 const COUNTS: [usize; 3] = [0, 1, 3];
@@ -49,19 +49,19 @@ fn the_derivative_of_a_batch_is_the_batch_of_derivatives() {
         if batch.is_derivative {
             return;
         }
-        let derivative = Gradient::new(batch.program, None, None).unwrap();
-        let wide = Gradient::new(&batch.wide, None, None).unwrap();
-        let sizes = derivative.sizes(batch.program, batch.own_sizes).unwrap();
-        let wide_sizes = wide.sizes(&batch.wide, &batch.sizes(COUNT)).unwrap();
+        let derivative = gradix::derive(batch.program, &Default::default()).unwrap();
+        let wide = gradix::derive(&batch.wide, &Default::default()).unwrap();
+        let sizes = gradient::carried(batch.program, batch.own_sizes, &derivative.program).unwrap();
+        let wide_sizes = gradient::carried(&batch.wide, &batch.sizes(COUNT), &wide.program).unwrap();
         let is_wide = |tensor: TensorId| batch.wide[tensor].rank > batch.program[tensor].rank;
         // What does not depend on the batch would count once, and not for each.
-        let still = derivative.upstream.iter().filter(|(result, _)| !is_wide(*result));
-        let still: Vec<&String> = still.map(|(_, name)| name).collect();
+        let still = derivative.seeds.iter().filter(|seed| !is_wide(seed.of));
+        let still: Vec<&String> = still.map(|seed| &seed.name).collect();
         let at = |number: usize| {
             let mut own = batch.own_inputs(number);
-            for id in derivative.derivative.inputs() {
-                let name = &derivative.derivative[id].name;
-                let shape = gradix_run::gradient::shape(&derivative.derivative, &sizes, id).unwrap();
+            for id in derivative.program.inputs() {
+                let name = &derivative.program[id].name;
+                let shape = gradient::shape(&derivative.program, &sizes, id).unwrap();
                 own.entry(name.clone()).or_insert_with(|| match still.contains(&name) {
                     true => Array::zeros(shape).unwrap(),
                     false => random::array(number as u64, name, shape).unwrap(),
@@ -70,15 +70,15 @@ fn the_derivative_of_a_batch_is_the_batch_of_derivatives() {
             own
         };
         let inputs: Vec<Arrays> = (0..COUNT).map(at).collect();
-        let stacked = wide.derivative.inputs().map(|id| {
-            let name = wide.derivative[id].name.clone();
+        let stacked = wide.program.inputs().map(|id| {
+            let name = wide.program[id].name.clone();
             let parts: Vec<&Array> = inputs.iter().map(|own| &own[&name]).collect();
-            let is_wide = wide.derivative[id].rank > parts[0].shape.len();
+            let is_wide = wide.program[id].rank > parts[0].shape.len();
             let array = if is_wide { stack(&parts[0].shape, &parts) } else { parts[0].clone() };
             (name, array)
         });
-        let results = oracle(&wide.derivative, &wide_sizes, &stacked.collect());
-        let single: Vec<Results> = inputs.iter().map(|own| oracle(&derivative.derivative, &sizes, own)).collect();
+        let results = oracle(&wide.program, &wide_sizes, &stacked.collect());
+        let single: Vec<Results> = inputs.iter().map(|own| oracle(&derivative.program, &sizes, own)).collect();
         let expected = (0..results.len()).map(|result| {
             let parts: Vec<&Array> = single.iter().map(|results| &results[result].1).collect();
             let is_wide = results[result].1.shape.len() > parts[0].shape.len();
@@ -136,7 +136,7 @@ fn each_batch(check: impl Fn(Batch)) {
     for (example, text) in examples() {
         let resolved = resolve(&text);
         let given = examples::sizes(&resolved).pop().unwrap();
-        let derivative = Gradient::new(&resolved.program, None, None).unwrap().derivative;
+        let derivative = gradix::derive(&resolved.program, &Default::default()).unwrap().program;
         for (is_derivative, program) in [(false, &resolved.program), (true, &derivative)] {
             let own_sizes = &sized(program, &given).unwrap();
             let all: Vec<TensorId> = program.inputs().collect();

@@ -3,7 +3,7 @@
 use crate::case_files::{files, read};
 use crate::common::*;
 use gradix::Resolved;
-use gradix_run::{Backend, Dtype, Gradient};
+use gradix_run::{Backend, Dtype};
 
 #[test]
 fn cases_on_the_virtual_machine_agree_with_the_oracle() {
@@ -31,10 +31,10 @@ fn programs() -> Vec<(String, Resolved)> {
 /// At the smallest sizes and at larger ones, with inputs from two intervals; whether there is anything to run.
 fn check(title: &str, resolved: &Resolved, how: (Backend, Compiling)) -> bool {
     let program = &resolved.program;
-    let Ok(gradient) = Gradient::new(program, None, None) else { return false };
+    let Ok(gradient) = gradix::derive(program, &Default::default()) else { return false };
     let small = smallest(resolved);
     let larger = small.iter().map(|(name, size)| (name.clone(), 3 * size + 1)).collect();
-    for (what, program) in [("value", program), ("gradient", &gradient.derivative)] {
+    for (what, program) in [("value", program), ("gradient", &gradient.program)] {
         let mut subject =
             Subject::new(&format!("{title}, {what}"), program, &estimate(program, 500), Dtype::F64, how, 2);
         let mut runs = 0;

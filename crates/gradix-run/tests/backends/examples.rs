@@ -4,7 +4,7 @@
 use crate::common::*;
 use gradix::Resolved;
 use gradix::program::Program;
-use gradix_run::{Backend, Dtype, Gradient};
+use gradix_run::{Backend, Dtype};
 use std::path::{Path, PathBuf};
 
 /// The sizes that executables are prepared for.
@@ -70,7 +70,7 @@ pub fn examples() -> Vec<(String, String)> {
 fn check(name: &str, text: &str, assumed: i64, dtype: Dtype, how: (Backend, Compiling), tolerance: f64) {
     let resolved = resolve(text);
     let program = &resolved.program;
-    let derivative = Gradient::new(program, None, None).unwrap().derivative;
+    let derivative = gradix::derive(program, &Default::default()).unwrap().program;
     for (what, program) in [("value", program), ("gradient", &derivative)] {
         let assumed = estimate(program, assumed);
         let mut subject = Subject::new(&format!("{name}, {what}"), program, &assumed, dtype, how, 2);

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use gradix::program::Program;
-use gradix_run::{Array, Dtype, Gradient, interp};
+use gradix_run::{Array, Dtype, interp};
 
 const PROGRAMS: &[&str] = &[
     "input x[N], u[N], v[M]\na[k] = max[i] (v[k] * x[i] + u[i])",
@@ -54,7 +54,7 @@ fn derivatives_of_extremes_go_to_the_terms_that_are_equal_to_them() {
     let mut failures = Vec::new();
     for text in PROGRAMS {
         let program = resolve(text).program;
-        let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+        let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
         for (dtype, tolerance, assumed) in [(Dtype::F64, 1e-11, 500), (Dtype::F32, 1e-4, 9)] {
             let assumed = estimate(&derivative, assumed);
             for &backend in backends() {
@@ -78,7 +78,7 @@ fn derivatives_of_extremes_go_to_the_terms_that_are_equal_to_them() {
 #[test]
 fn terms_that_are_all_equal_share_the_derivative() {
     let program = resolve("input x[N], u[N], v[M]\na[k] = max[i] (v[k] * x[i] + 0.3 * u[i])").program;
-    let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+    let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
     let sizes = sized(&derivative, &[("N".to_string(), 37), ("M".to_string(), 5)]).unwrap();
     let inputs = filled(&derivative, &sizes, |name, shape| {
         let value = [0.1, 0.7, 1.3, 0.9][name.len() % 4 * usize::from(name != "da")];

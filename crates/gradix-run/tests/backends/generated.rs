@@ -11,7 +11,7 @@ use crate::support::brute::brute;
 use crate::support::noise;
 use crate::support::scope::Scope;
 use gradix::program::Program;
-use gradix_run::{Array, Backend, Dtype, Gradient};
+use gradix_run::{Array, Backend, Dtype};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -107,10 +107,10 @@ fn guarded(text: &str, source: Source, seed: u64, backend: Backend) -> Result<Ru
 fn runs(text: &str, source: Source, seed: u64, backend: Backend) -> Runs {
     let mut runs = Runs::default();
     let Ok(resolved) = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])) else { return runs };
-    let Ok(gradient) = Gradient::new(&resolved.program, None, None) else { return runs };
+    let Ok(gradient) = gradix::derive(&resolved.program, &Default::default()) else { return runs };
     // Compiling the value too would take as long again.
     let value = (backend != Backend::Native).then_some(("value", &resolved.program));
-    for (what, program) in value.into_iter().chain([("gradient", &gradient.derivative)]) {
+    for (what, program) in value.into_iter().chain([("gradient", &gradient.program)]) {
         let assumed = estimate(program, if seed.is_multiple_of(2) { 500 } else { 6 });
         let mut subject: Option<Subject> = None;
         // Without a size to choose, every run is the same.

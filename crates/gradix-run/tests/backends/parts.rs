@@ -8,7 +8,7 @@ use crate::common::*;
 use crate::examples::{self, examples};
 use gradix::Int;
 use gradix::program::{Program, TensorId};
-use gradix_run::{Array, Backend, Dtype, Gradient, gradient, interp};
+use gradix_run::{Array, Backend, Dtype, gradient, interp};
 use std::ops::Range;
 
 #[test]
@@ -95,7 +95,7 @@ fn each_part(kinds: Range<usize>, check: impl Fn(Part)) {
     let mut filled = 0;
     for (name, text) in examples() {
         let resolved = resolve(&text);
-        let program = Gradient::new(&resolved.program, None, None).unwrap().derivative;
+        let program = gradix::derive(&resolved.program, &Default::default()).unwrap().program;
         let [.., odd, smallest] = &examples::sizes(&resolved)[..] else { panic!("{name} has no sizes") };
         let sizes = sized(&program, odd).or_else(|| sized(&program, smallest)).unwrap();
         let inputs = single_inputs(&program, &sizes);

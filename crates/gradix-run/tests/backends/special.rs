@@ -5,7 +5,7 @@
 
 use crate::common::*;
 use gradix::program::{BinaryOp, Program, UnaryOp};
-use gradix_run::{Array, Dtype, Gradient, interp};
+use gradix_run::{Array, Dtype, interp};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -36,7 +36,7 @@ fn check(text: &str, value: &dyn Fn(&str, usize) -> f64, tolerance: f64, with_gr
     let program = resolve(text).program;
     compare(&program, &program, value, tolerance);
     if with_gradient {
-        let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+        let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
         compare(&program, &derivative, value, tolerance);
     }
 }
@@ -203,7 +203,7 @@ h[i, j] = if i != j then x[i, j] + w[j] else w[i]";
 /// Value and gradient at one size, prepared for it and for a large one.
 fn at(text: &str, size: usize, value: &dyn Fn(&str, usize) -> f64) {
     let original = resolve(text).program;
-    let derivative = Gradient::new(&original, None, None).unwrap().derivative;
+    let derivative = gradix::derive(&original, &Default::default()).unwrap().program;
     for program in [&original, &derivative] {
         let sizes = sized(program, &all(program, size as i64)).unwrap();
         let inputs = filled(program, &sizes, |name, shape| {

@@ -1,7 +1,7 @@
 //! Values that are summed along their rows and along their columns: each is computed once, for both.
 
 use crate::common::*;
-use gradix_run::{Dtype, Gradient, interp};
+use gradix_run::{Dtype, interp};
 
 /// Whole matrices, triangles, bands that begin and end with the row, sums that are taken away, several at a time.
 const PROGRAMS: &[&str] = &[
@@ -24,7 +24,7 @@ fn sums_by_row_and_by_column_share_their_terms() {
     let mut failures = Vec::new();
     for text in PROGRAMS {
         let program = resolve(text).program;
-        let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+        let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
         for (dtype, tolerance) in [(Dtype::F64, 1e-11), (Dtype::F32, 1e-4)] {
             for &backend in backends() {
                 let how = (backend, Compiling::Usual);

@@ -2,7 +2,7 @@
 //! and several tiles.
 
 use crate::common::*;
-use gradix_run::{Dtype, Gradient};
+use gradix_run::Dtype;
 
 type Program = (&'static str, &'static str, &'static [(&'static str, i64)]);
 
@@ -75,7 +75,7 @@ fn results_in_single_precision_are_the_same_for_all_numbers_of_threads() {
 
 fn check(&(name, text, given): &Program, dtype: Dtype, tolerance: f64) {
     let program = resolve(text).program;
-    let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+    let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
     let given: Vec<(String, i64)> = given.iter().map(|(name, size)| (name.to_string(), *size)).collect();
     for (what, program) in [("value", &program), ("gradient", &derivative)] {
         let name = format!("{name}, {what}");

@@ -10,11 +10,12 @@
 
 use crate::common::*;
 use crate::examples::{self, examples};
+use gradix::derive::Options;
 use gradix::program::{Program, TensorId};
 use gradix::resolve::Places;
 use gradix::sizes::{Known, bind};
 use gradix::{Int, Layout};
-use gradix_run::{Array, Backend, Element, Gradient, gradient, random, strided};
+use gradix_run::{Array, Backend, Element, gradient, random, strided};
 
 #[test]
 fn stored_examples_have_the_bits_of_dense_ones() {
@@ -254,7 +255,8 @@ impl<'a> Stored<'a> {
 fn each_example(check: impl Fn(Stored)) {
     for (seed, (name, text)) in examples().into_iter().enumerate() {
         let resolved = resolve(&text);
-        let program = Gradient::with_results(&resolved.program, None, None).unwrap().derivative;
+        let program =
+            gradix::derive(&resolved.program, &Options { with_results: true, ..Options::default() }).unwrap().program;
         let [.., odd, smallest] = &examples::sizes(&resolved)[..] else { panic!("{name} has no sizes") };
         let given = if sized(&program, odd).is_some() { odd } else { smallest };
         check(Stored::random(name, &program, given, seed));

@@ -5,7 +5,7 @@ use super::brute::{Brute, brute, outputs};
 use super::noise;
 use super::scope::{Scope, inputs, params, size_names};
 use super::tape::Slope;
-use gradix::derive::{Mode, Options};
+use gradix::derive::{Derived, Mode, Options};
 use gradix::program::{Program, TensorKind};
 use gradix::resolve::Places;
 use gradix::sizes::{Known, bind, choose};
@@ -187,12 +187,12 @@ fn derived(program: &Program, mode: Mode) -> Outcome<Program> {
     let options = Options { mode, ..Options::default() };
     let derivative = derive(program, &options).map_err(|e| failure("derive", format!("{mode:?}: {}", listed(&e))))?;
     confirmed(program, &derivative, &options)?;
-    Ok(derivative)
+    Ok(derivative.program)
 }
 
 /// The self-check that users have: every element is what enumeration of the function gives.
-fn confirmed(program: &Program, derivative: &Program, options: &Options) -> Outcome {
-    let wrong = |mismatch: Mismatch| failure("confirm", mismatch.report("", options, &[], derivative));
+fn confirmed(program: &Program, derivative: &Derived, options: &Options) -> Outcome {
+    let wrong = |mismatch: Mismatch| failure("confirm", mismatch.report("", options, &[], &derivative.program));
     confirm(program, derivative, options).map(|_| ()).map_err(wrong)
 }
 
@@ -398,9 +398,9 @@ impl Subject<'_> {
             Err(e) if e.iter().all(|d| d.code == "no-derivative") => return None,
             other => findings.note(other.map_err(|e| failure("derive twice", listed(&e))))?,
         };
-        findings.note(well_formed("second derivative", &second));
+        findings.note(well_formed("second derivative", &second.program));
         findings.note(confirmed(self.derivative, &second, &Options::default()));
-        Some((ast, second))
+        Some((ast, second.program))
     }
 
     /// The derivative of the derivative is the derivative of its text.

@@ -6,7 +6,7 @@ use gradix::program::Program;
 use gradix::sizes::{Known, bind, choose};
 use gradix::{Int, Resolved};
 use gradix_run::vm::Real;
-use gradix_run::{Array, Dtype, Gradient, gradient, interp, random};
+use gradix_run::{Array, Dtype, gradient, interp, random};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -21,11 +21,11 @@ fn examples_agree_with_the_oracle() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         let resolved = gradix::syntax::parse(&text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
-        let gradient = Gradient::new(&resolved.program, None, None).unwrap();
+        let gradient = gradix::derive(&resolved.program, &Default::default()).unwrap();
         for sizes in [smallest(&resolved), larger(&resolved)] {
             compare(&name, &resolved.program, &sizes);
-            let own = gradient.sizes(&resolved.program, &sizes).unwrap();
-            compare(&format!("gradient of {name}"), &gradient.derivative, &own);
+            let own = gradient::carried(&resolved.program, &sizes, &gradient.program).unwrap();
+            compare(&format!("gradient of {name}"), &gradient.program, &own);
         }
     }
 }
@@ -67,7 +67,7 @@ p = prod[i] x[i]",
     let mut compared = 0;
     for text in texts {
         let Resolved { program, .. } = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
-        let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+        let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
         for program in [&program, &derivative] {
             for (n, k) in [(0, 0), (0, 5), (5, 0), (3, 1), (9, 40), (40, 9)] {
                 let given = [("N", n), ("K", k)].map(|(name, size)| (name.to_string(), Int::from(size)));

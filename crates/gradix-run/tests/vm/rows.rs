@@ -6,7 +6,6 @@ use gradix::nest::{Leaf, Shape, Work};
 use gradix::program::{Affine, BinaryOp, Constraint, Expr, ExprId, ReduceOp, UnaryOp};
 use gradix::sizes::{Known, bind};
 use gradix::{Int, Resolved};
-use gradix_run::Gradient;
 
 /// Where `y[i, j]` of a matrix of these extents is stored.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +175,7 @@ g[i, j] = min[b] x[b, i, j]",
     let mut compared = 0;
     for text in texts {
         let Resolved { program, .. } = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
-        let derivative = Gradient::new(&program, None, None).unwrap().derivative;
+        let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
         for (program, (n, k)) in [&program, &derivative]
             .into_iter()
             .flat_map(|program| [(0, 3), (5, 0), (1, 1), (40, 3), (9, 17)].map(|sizes| (program, sizes)))

@@ -1,6 +1,6 @@
 //! Forward mode: the tangent of every definition, from the first to the last.
 
-use super::{complete, reduction, reverse, rules};
+use super::{Derived, SeedInput, complete, reduction, reverse, rules};
 use crate::build;
 use crate::diagnostic::Diagnostic;
 use crate::nested;
@@ -9,16 +9,19 @@ use crate::program::{Definition, Expr, ExprId, Program, ReduceOp, Tensor, Tensor
 use std::collections::{HashMap, HashSet};
 
 /// `f_dot` for every result, given `x_dot` for every input.
-pub fn forward(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<Program, Diagnostic> {
+pub fn forward(program: &Program, of: Vec<TensorId>, wrt: Vec<TensorId>) -> Result<Derived, Diagnostic> {
     let mut out = program.clone();
     let mut taken = names::taken(program);
     let mut generated = HashSet::new();
     let mut tangents: HashMap<TensorId, TensorId> = HashMap::new();
-    let active = reverse::active(program, wrt);
-    for &x in wrt {
+    let active = reverse::active(program, &wrt);
+    let mut seeds = Vec::new();
+    for &x in &wrt {
         let name = fresh(&format!("{}_dot", program[x].name), &mut taken);
         let record = Tensor { name, kind: TensorKind::Input, ..program[x].clone() };
-        tangents.insert(x, out.add_tensor(record));
+        let tangent = out.add_tensor(record);
+        tangents.insert(x, tangent);
+        seeds.push(SeedInput::new(x, tangent, &out));
     }
     let mut results = Vec::new();
     for definition in &program.definitions {
@@ -47,8 +50,9 @@ pub fn forward(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<P
     }
     results.sort();
     out.outputs = results.into_iter().map(|(_, t)| t).collect();
-    complete(&mut out, generated, &mut taken, true)?;
-    Ok(out)
+    let moved = complete(&mut out, generated, &mut taken, true)?;
+    let seeds = seeds.into_iter().map(|seed| seed.moved(&moved)).collect();
+    Ok(Derived { program: out, of, wrt, seeds })
 }
 
 fn define_tangent(

@@ -20,7 +20,7 @@ use crate::diagnostic::{Diagnostic, Result, counted};
 use crate::program::{Program, TensorId, verify};
 use crate::simplify;
 use reverse::{Reverse, Seed};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Which derivative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,30 +50,79 @@ pub struct Options {
     pub with_results: bool,
 }
 
+/// The derivative of a program, and how the two belong together. Inputs of the program that the derivative reads are
+/// inputs of it, under the same names.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The derivative. Its results are, in order, with `f` of [`of`](Self::of) and `x`, `y` of [`wrt`](Self::wrt):
+    /// each `f` if asked for and each `dx`; each `f_dot`; `jac_f_x` for each `f` and each `x`; `hess_f_x_y` for each `f`,
+    /// each `x` and each `y`.
+    pub program: Program,
+    /// The results that are derived, of the program.
+    pub of: Vec<TensorId>,
+    /// The inputs that are derived by, of the program.
+    pub wrt: Vec<TensorId>,
+    /// What the derivative is given besides inputs of the program: `df` for each `f` in reverse mode, `x_dot` for each
+    /// `x` in forward mode.
+    pub seeds: Vec<SeedInput>,
+}
+
+/// An upstream derivative or a tangent.
+#[derive(Clone, Debug)]
+pub struct SeedInput {
+    /// The result or the input that it belongs to, of the program; it has its shape.
+    pub of: TensorId,
+    /// What it is called.
+    pub name: String,
+    /// The input of the derivative; `None` if nothing there depends on it.
+    pub input: Option<TensorId>,
+}
+
+impl SeedInput {
+    fn new(of: TensorId, input: TensorId, derivative: &Program) -> Self {
+        SeedInput { of, name: derivative[input].name.clone(), input: Some(input) }
+    }
+
+    /// After the tensors of the derivative got new ids.
+    fn moved(self, ids: &HashMap<TensorId, TensorId>) -> Self {
+        SeedInput { input: self.input.and_then(|input| ids.get(&input).copied()), ..self }
+    }
+}
+
 /// The derivative of a program.
 ///
 /// ```
 /// let ast = gradix::syntax::parse("input x[N]\nf[i, j in 0..3] = x[i]^2").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let derivative = gradix::derive(&program, &gradix::derive::Options::default()).unwrap();
-/// let text = gradix::print::print(&derivative).unwrap();
+/// let text = gradix::print::print(&derivative.program).unwrap();
 /// assert!(text.contains("dx[i] = 2 * x[i] * sum[j] df[i, j]"), "{text}");
 /// ```
-pub fn derive(program: &Program, options: &Options) -> Result<Program> {
+pub fn derive(program: &Program, options: &Options) -> Result<Derived> {
     let wrt = select(program, program.inputs().collect(), options.wrt.as_deref(), "input")?;
     let of = select(program, program.outputs.clone(), options.of.as_deref(), "result")?;
     let one = |d: Diagnostic| vec![d];
     match options.mode {
         Mode::Reverse => {
             let mut reverse = Reverse::new(program, &wrt);
-            let seeds = of.iter().map(|&f| (f, reverse.seed_input(f))).collect();
+            let inputs: Vec<(TensorId, TensorId)> = of.iter().map(|&f| (f, reverse.seed_input(f))).collect();
+            let adjoints = inputs.iter().map(|&(f, input)| (f, Seed::Input(input))).collect();
             let mut results = if options.with_results { of.clone() } else { Vec::new() };
-            results.extend(reverse.run(seeds, &wrt, |_, x| format!("d{x}")).map_err(one)?);
-            finish(reverse, results, true).map_err(one)
+            results.extend(reverse.run(adjoints, &wrt, |_, x| format!("d{x}")).map_err(one)?);
+            let seeds: Vec<SeedInput> =
+                inputs.into_iter().map(|(f, input)| SeedInput::new(f, input, &reverse.out)).collect();
+            let (program, moved) = finish(reverse, results, true).map_err(one)?;
+            Ok(Derived { program, of, wrt, seeds: seeds.into_iter().map(|seed| seed.moved(&moved)).collect() })
         }
-        Mode::Forward => forward::forward(program, &of, &wrt).map_err(one),
-        Mode::Jacobian => jacobian(program, &of, &wrt, &|f, x| format!("jac_{f}_{x}")).map_err(one),
-        Mode::Hessian => hessian(program, &of, &wrt),
+        Mode::Forward => forward::forward(program, of, wrt).map_err(one),
+        Mode::Jacobian => {
+            let program = jacobian(program, &of, &wrt, &|f, x| format!("jac_{f}_{x}")).map_err(one)?;
+            Ok(Derived { program, of, wrt, seeds: Vec::new() })
+        }
+        Mode::Hessian => {
+            let program = hessian(program, &of, &wrt)?;
+            Ok(Derived { program, of, wrt, seeds: Vec::new() })
+        }
     }
 }
 
@@ -108,7 +157,7 @@ fn jacobian(
         let f_name = program[f].name.clone();
         results.extend(reverse.run(vec![(f, Seed::Delta)], wrt, |_, x| name(&f_name, x))?);
     }
-    finish(reverse, results, true)
+    Ok(finish(reverse, results, true)?.0)
 }
 
 fn hessian(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<Program> {
@@ -127,29 +176,81 @@ fn hessian(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<Progr
             let f_name = program[f].name.clone();
             results.extend(reverse.run(vec![(f, Seed::One)], wrt, |_, x| format!("hess_{f_name}_{x}"))?);
         }
-        let gradients = finish(reverse, results, false)?;
-        let wrt: Vec<TensorId> = wrt.iter().filter_map(|t| gradients.tensor(&program[*t].name)).collect();
+        let (gradients, moved) = finish(reverse, results, false)?;
+        let wrt: Vec<TensorId> = wrt.iter().map(|x| moved[x]).collect();
         jacobian(&gradients, &gradients.outputs, &wrt, &|g, y| format!("{g}_{y}"))
     };
     run().map_err(|d| vec![d])
 }
 
-/// Settles, simplifies and verifies what reverse mode has built; with `prune`, inputs that it does not need go.
-fn finish(reverse: Reverse, results: Vec<TensorId>, prune: bool) -> std::result::Result<Program, Diagnostic> {
+/// Settles, simplifies and verifies what reverse mode has built; with `prune`, inputs that it does not need go. Gives the
+/// new ids of its tensors, too.
+fn finish(
+    reverse: Reverse,
+    results: Vec<TensorId>,
+    prune: bool,
+) -> std::result::Result<(Program, HashMap<TensorId, TensorId>), Diagnostic> {
     let Reverse { mut out, generated, mut taken, .. } = reverse;
     out.outputs = results;
-    complete(&mut out, generated, &mut taken, prune)?;
-    Ok(out)
+    let moved = complete(&mut out, generated, &mut taken, prune)?;
+    Ok((out, moved))
 }
 
-/// The last steps of every mode.
+/// The last steps of every mode. Gives the new ids of tensors.
 fn complete(
     out: &mut Program,
     generated: HashSet<TensorId>,
     taken: &mut HashSet<String>,
     prune: bool,
-) -> std::result::Result<(), Diagnostic> {
-    simplify::run(out, generated, taken, prune)?;
+) -> std::result::Result<HashMap<TensorId, TensorId>, Diagnostic> {
+    let moved = simplify::run(out, generated, taken, prune)?;
     debug_assert_eq!(verify(out), Ok(()));
-    Ok(())
+    Ok(moved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn derived(text: &str, mode: Mode) -> (Program, Derived) {
+        let program = crate::resolve(&crate::syntax::parse(text).unwrap(), &[]).unwrap().program;
+        let derived = derive(&program, &Options { mode, ..Options::default() }).unwrap();
+        (program, derived)
+    }
+
+    /// `f: df`, or `f: df -` if the derivative does not take it.
+    fn seeds(text: &str, mode: Mode) -> Vec<String> {
+        let (program, derived) = derived(text, mode);
+        let shown = |seed: &SeedInput| match seed.input {
+            Some(input) => format!("{}: {}", program[seed.of].name, derived.program[input].name),
+            None => format!("{}: {} -", program[seed.of].name, seed.name),
+        };
+        derived.seeds.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn seeds_are_inputs_of_the_derivative_whatever_they_are_called() {
+        let text = "input x[N], df[N], x_dot\nf[dg] = x[dg]*df[dg]\ng = x_dot*sum[i] x[i]^2";
+        assert_eq!(seeds(text, Mode::Reverse), ["f: df_1", "g: dg_1"]);
+        assert_eq!(seeds(text, Mode::Forward), ["x: x_dot_1", "df: df_dot", "x_dot: x_dot_dot"]);
+        assert!(seeds(text, Mode::Jacobian).is_empty());
+    }
+
+    #[test]
+    fn a_seed_that_no_derivative_needs_is_no_input() {
+        assert_eq!(seeds("input x[N]\nf[i] = x[i]^2\ng = 3", Mode::Reverse), ["f: df", "g: dg -"]);
+        assert_eq!(seeds("input x[N], y\nf[i] = x[i]^2", Mode::Forward), ["x: x_dot", "y: y_dot -"]);
+    }
+
+    #[test]
+    fn arguments_and_results_are_in_the_order_that_was_asked_for() {
+        let (program, _) = derived("input x[N], y[N]\nf = sum[i] x[i]*y[i]\ng = x[0]", Mode::Reverse);
+        let names = |names: [&str; 2]| Some(names.map(String::from).to_vec());
+        let options = Options { wrt: names(["y", "x"]), of: names(["g", "f"]), ..Options::default() };
+        let derived = derive(&program, &options).unwrap();
+        let shown = |ids: &[TensorId], of: &Program| ids.iter().map(|&id| of[id].name.clone()).collect::<Vec<_>>();
+        assert_eq!(shown(&derived.wrt, &program), ["y", "x"]);
+        assert_eq!(shown(&derived.program.outputs, &derived.program), ["dy", "dx"]);
+        assert_eq!(shown(&derived.of, &program), ["g", "f"]);
+    }
 }

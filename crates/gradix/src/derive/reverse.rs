@@ -74,11 +74,11 @@ impl Reverse {
     }
 
     /// Declares the input `df` for a result.
-    pub fn seed_input(&mut self, f: TensorId) -> Seed {
+    pub fn seed_input(&mut self, f: TensorId) -> TensorId {
         let name = fresh(&format!("d{}", self.out[f].name), &mut self.taken);
         self.reserved.insert(name.clone());
         let (extents, rank) = (self.out[f].extents.clone(), self.out[f].rank);
-        Seed::Input(self.out.add_tensor(Tensor { name, kind: TensorKind::Input, extents, rank }))
+        self.out.add_tensor(Tensor { name, kind: TensorKind::Input, extents, rank })
     }
 
     /// Takes the indices of a result as batch indices.
