@@ -1,6 +1,7 @@
 //! `gradix explain`: the integer algebra behind each derivative.
 
 use gradix::explain::{AccessReport, explain};
+use gradix::nest::Real;
 use gradix::{Program, Resolved};
 use gradix_run::Gradient;
 use gradix_view::Source;
@@ -43,9 +44,9 @@ fn schedule(
     // As it runs at sizes that are not zero.
     let loops = |program: &Program| {
         let program = &gradix::assume(program, &vec![gradix::Assumed::Positive; program.params.len()]);
-        let decisions = gradix::explain_schedule(program, &[]).map_err(|error| refuse(source, vec![error]))?;
-        let nest = gradix::lower(program, &[]).map_err(|error| refuse(source, vec![error]))?;
-        Ok(format!("{decisions}\n{}", gradix::nest::print(&nest)))
+        let compiled = gradix::compile(program, &[], Real::F64).map_err(|error| refuse(source, vec![error]))?;
+        let decisions = gradix::schedule::print(&compiled.arranged, &compiled.schedule);
+        Ok(format!("{decisions}\n{}", gradix::nest::print(&compiled.nest)))
     };
     let (results, derivatives) = (loops(program)?, loops(&gradient.derivative)?);
     print(format!("results\n\n{results}\nderivatives\n\n{derivatives}").as_bytes())
