@@ -158,7 +158,7 @@ impl fmt::Display for Choice {
             }
             Choice::Leaner { stored, fast, room } => write!(
                 f,
-                "fewer elements: {stored} are stored between groups; with the fewest operations it were {fast}, \
+                "fewer elements: {stored} are stored between groups; with the fewest operations it would be {fast}, \
                  and {room} may be"
             ),
             Choice::NotLeaner { stored, lean, room } => write!(
@@ -192,7 +192,7 @@ impl Made {
         let members = self.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
         let tensors = members.map(|member| program.definitions[member.definition].tensor);
         let temporaries = tensors.filter(|tensor| !program.outputs.contains(tensor));
-        temporaries.map(|tensor| program[tensor].elements(&sizes)).sum()
+        temporaries.map(|tensor| program[tensor].elements(&sizes)).fold(0.0, |sum, elements| sum + elements)
     }
 }
 

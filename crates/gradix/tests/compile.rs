@@ -58,3 +58,13 @@ fn few_operations_are_taken_where_there_is_room() {
     let Choice::Fits { stored, room } = compiled(&example("matmul"), 512).choice else { panic!("another choice") };
     assert!(stored <= room);
 }
+
+#[test]
+fn large_parts_are_avoided_where_there_is_no_room() {
+    let text = "input x[N], z[N], w[N]\nf[i] = sum[j, k] exp(x[i] * z[j]) * exp(z[j] * w[k]) * sin(w[k] * x[i])";
+    let derivative = derive(&program(text), &Default::default()).unwrap();
+    let compiled = compiled(&derivative, 2048);
+    let Choice::Leaner { stored, fast, room } = compiled.choice else { panic!("{}", compiled.choice) };
+    assert!(stored < fast && room < fast);
+    assert!(compiled.choice.to_string().starts_with("fewer elements: 0 are stored"), "{}", compiled.choice);
+}
