@@ -46,7 +46,11 @@ pub enum Command {
 
 Example: a lattice of index pairs that read the same element, as a picture
 
-  gradix explain -e 'input x[N]; y[i, j in 0..3] = x[i + 2*j]' --svg lattice.svg --at 4")]
+  gradix explain -e 'input x[N]; y[i, j in 0..3] = x[i + 2*j]' --svg lattice.svg --at 4
+
+Example: the loops that compute the derivatives of a matrix product
+
+  gradix explain matmul.gx --stage nest --grad")]
     Explain(ExplainArguments),
     /// Print source code for the results or the derivatives
     #[command(after_help = "Example: the gradient of a squared norm in C, single precision
@@ -313,9 +317,30 @@ pub struct ExplainArguments {
     /// Only these accesses, by their numbers in the full list
     #[arg(long, value_name = "NUMBER,…", value_delimiter = ',')]
     pub access: Vec<NonZeroU64>,
-    /// Show in which order results and derivatives are computed, and where things are stored
-    #[arg(long, conflicts_with_all = ["svg", "access"])]
-    pub schedule: bool,
+    /// Show a value on the way from the program to its code instead
+    #[arg(long, value_enum, conflicts_with_all = ["svg", "access"])]
+    pub stage: Option<Stage>,
+    /// Show that stage of the derivatives, not of the results
+    #[arg(long, requires = "stage")]
+    pub grad: bool,
+    /// The type of numbers at that stage [default: f64]
+    #[arg(long, value_enum, requires = "stage")]
+    pub dtype: Option<Precision>,
+}
+
+/// A value on the way from a program to its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stage {
+    /// The program with fewer operations
+    Economised,
+    /// The program that is scheduled: with copies, and without what is computed again at each use
+    Arranged,
+    /// What is computed together and where it is kept, with the reasons
+    Schedule,
+    /// The buffers and the loops
+    Nest,
+    /// Source code in C
+    C,
 }
 
 /// Arguments of `emit`.

@@ -349,8 +349,9 @@ fn engine(
         // That there is no compiler is nothing to speak of, unless one was named.
         Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
     };
-    let nest = gradix::lower_verified(&reliance.program(program), reliance.sizes(), dtype.real());
-    let nest = nest.map_err(|error| Note::new(format!("the program can't be compiled: {}", error.message)))?;
+    let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real());
+    let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
+    let nest = compiled.map_err(refused)?.nest;
     let native = |compiler| Machine::native(program, nest.clone(), dtype, &compiler, settings);
     match compiler.map(|found| found.and_then(native)) {
         Some(Ok((machine, told))) => {

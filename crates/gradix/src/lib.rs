@@ -3,10 +3,12 @@
 pub mod batch;
 pub mod bounds;
 pub mod build;
+pub mod compile;
 pub mod derive;
 pub mod diagnostic;
 pub mod economise;
 pub mod emit;
+pub mod estimate;
 pub mod explain;
 pub mod extent;
 pub mod factor;
@@ -31,11 +33,12 @@ pub mod system;
 pub mod tidy;
 
 pub use batch::batch;
+pub use compile::{Compiled, compile, is_little};
 pub use derive::derive;
 pub use diagnostic::{Diagnostic, Result};
 pub use economise::economise;
 pub use gradix_int::Int;
-pub use lower::{Assumed, assume, explain_schedule, is_little, lower, lower_as, lower_verified};
+pub use lower::{Assumed, assume, lower};
 pub use program::Program;
 pub use resolve::{Resolved, resolve};
 pub use restrict::restrict;

@@ -27,12 +27,14 @@ const ORDER: &[&str] = &[
     "restrict",
     "batch",
     "store",
+    "estimate",
     "economise",
     "explain",
     "graph",
     "nest",
     "schedule",
     "lower",
+    "compile",
     "emit",
 ];
 

@@ -2,7 +2,7 @@
 
 use gradix::emit::{Real, c};
 use gradix::syntax::parse;
-use gradix::{Int, derive, lower, resolve};
+use gradix::{Int, compile, derive, resolve};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -50,8 +50,8 @@ fn emitted() -> Vec<(String, String)> {
         let derivative = derive(&program, &Default::default()).unwrap().program;
         for (what, program) in [("value", &program), ("derivative", &derivative)] {
             for size in [512, 5] {
-                let nest = lower(program, &vec![Int::from(size); program.params.len()]).unwrap();
-                found.push((format!("{}, {what} at {size}", path.display()), c(&nest, Real::F64)));
+                let compiled = compile(program, &vec![Int::from(size); program.params.len()], Real::F64).unwrap();
+                found.push((format!("{}, {what} at {size}", path.display()), c(&compiled.nest, Real::F64)));
             }
         }
     }

@@ -6,11 +6,11 @@
 
 mod support;
 
-use gradix::nest::{BufferKind, FIRST, ITEM, LAST, Leaf, Nest, Step, evaluate, print, verify};
+use gradix::nest::{BufferKind, FIRST, ITEM, LAST, Leaf, Nest, Real, Step, evaluate, print, verify};
 use gradix::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Range, TensorId};
 use gradix::sizes::{Known, bind};
 use gradix::syntax::parse;
-use gradix::{Int, derive, lower, resolve};
+use gradix::{Int, compile, derive, resolve};
 use support::Case;
 
 /// The sizes at which programs are looked at, those where they can't run aside.
@@ -43,7 +43,7 @@ fn program(case: &Case) -> Program {
 }
 
 fn lowered(program: &Program) -> Nest {
-    lower(program, &vec![Int::from(512); program.params.len()]).unwrap()
+    compile(program, &vec![Int::from(512); program.params.len()], Real::F64).unwrap().nest.into_nest()
 }
 
 /// The sizes of the nest where all free ones are this one: those that lowering added follow from the others.

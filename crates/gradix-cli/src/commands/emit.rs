@@ -25,7 +25,7 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
         Precision::F64 => Real::F64,
         Precision::F32 => Real::F32,
     };
-    let nest = gradix::lower_as(&program, &[], real).map_err(|error| refuse(source, vec![error]))?;
+    let nest = gradix::compile(&program, &[], real).map_err(|error| refuse(source, vec![error]))?.nest;
     let text = match arguments.target {
         Target::C => emit::c(&nest, real),
     };

@@ -1,25 +1,24 @@
-//! `gradix explain`: the integer algebra behind each derivative.
+//! `gradix explain`: the integer algebra behind each derivative, and the stages of compilation.
 
-use gradix::derive::Options;
 use gradix::explain::{AccessReport, explain};
-use gradix::{Program, Resolved};
+use gradix::{Assumed, Program, Resolved, compile, emit};
 use gradix_view::Source;
 use gradix_view::explain::{chosen, lattices, sizes, text};
 use gradix_view::lattice::Lattice;
 
 use super::eval::tell_sizes;
 use super::{note, print};
-use crate::arguments::ExplainArguments;
+use crate::arguments::{ExplainArguments, Precision, Stage};
 use crate::failure::Failure;
 use crate::source::{refuse, resolve};
 
 /// Shows the matrices and the solved index sets behind the derivative of every argument access.
 pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure> {
     let resolved = resolve(source, &arguments.selection)?;
-    let (wrt, of) = (arguments.selection.wrt(), arguments.selection.of());
-    if arguments.schedule {
-        return schedule(&resolved.program, &arguments.selection.options(), source);
+    if let Some(stage) = arguments.stage {
+        return show(stage, arguments, &resolved.program, source);
     }
+    let (wrt, of) = (arguments.selection.wrt(), arguments.selection.of());
     let reports = explain(&resolved.program, wrt.as_deref(), of.as_deref()).map_err(|errors| refuse(source, errors))?;
     let numbers: Vec<usize> = arguments.access.iter().map(|number| number.get() as usize).collect();
     let reports = chosen(reports, &numbers).map_err(Failure::Message)?;
@@ -32,18 +31,29 @@ pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure>
     print(text(&resolved.program, &reports).as_bytes())
 }
 
-/// Shows what was decided for the results and for the derivatives, and the loops that come of it.
-fn schedule(program: &Program, options: &Options, source: &Source) -> Result<(), Failure> {
-    let gradient = gradix::derive(program, options).map_err(|errors| refuse(source, errors))?;
-    // As it runs at sizes that are not zero.
-    let loops = |program: &Program| {
-        let program = &gradix::assume(program, &vec![gradix::Assumed::Positive; program.params.len()]);
-        let decisions = gradix::explain_schedule(program, &[]).map_err(|error| refuse(source, vec![error]))?;
-        let nest = gradix::lower(program, &[]).map_err(|error| refuse(source, vec![error]))?;
-        Ok(format!("{decisions}\n{}", gradix::nest::print(&nest)))
+/// Shows a stage of the results or of the derivatives, as they run at sizes that are not zero.
+fn show(stage: Stage, arguments: &ExplainArguments, program: &Program, source: &Source) -> Result<(), Failure> {
+    let (wrt, of) = (arguments.selection.wrt(), arguments.selection.of());
+    if !arguments.grad && (wrt.is_some() || of.is_some()) {
+        return Err(Failure::Usage("'--wrt' and '--of' restrict derivatives; add '--grad'".into()));
+    }
+    let program = match arguments.grad {
+        true => {
+            gradix::derive(program, &arguments.selection.options()).map_err(|errors| refuse(source, errors))?.program
+        }
+        false => program.clone(),
     };
-    let (results, derivatives) = (loops(program)?, loops(&gradient.program)?);
-    print(format!("results\n\n{results}\nderivatives\n\n{derivatives}").as_bytes())
+    let program = gradix::assume(&program, &vec![Assumed::Positive; program.params.len()]);
+    let real = arguments.dtype.unwrap_or(Precision::F64).dtype().real();
+    let compiled = gradix::compile(&program, &[], real).map_err(|error| refuse(source, vec![error]))?;
+    let text = match stage {
+        Stage::Economised => compiled.print(compile::Stage::Economised),
+        Stage::Arranged => compiled.print(compile::Stage::Arranged),
+        Stage::Schedule => compiled.print(compile::Stage::Schedule),
+        Stage::Nest => compiled.print(compile::Stage::Nest),
+        Stage::C => Ok(emit::c(&compiled.nest, real)),
+    };
+    print(text.map_err(|error| refuse(source, vec![error]))?.as_bytes())
 }
 
 /// Draws every access with one, two or three indices into one file.

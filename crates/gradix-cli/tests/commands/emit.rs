@@ -1,4 +1,4 @@
-//! `gradix emit` and `gradix explain --schedule`
+//! `gradix emit` and `gradix explain --stage`
 
 use std::process::Command;
 
@@ -42,13 +42,40 @@ fn mistakes_are_told() {
     assert!(refuses(&message, 1).starts_with("error: can't write /nonexistent/y.c: "));
 }
 
+fn stage(arguments: &[&str]) -> String {
+    let program = example("matmul");
+    let arguments: Vec<&str> = ["explain", &program, "--stage"].into_iter().chain(arguments.iter().copied()).collect();
+    prints(&gradix(&arguments)).to_string()
+}
+
 #[test]
-fn the_schedule_shows_loops_and_buffers() {
-    let output = gradix(&["explain", &example("matmul"), "--schedule"]);
-    let shown = prints(&output);
-    assert!(shown.contains("group 1: ") && shown.contains("operations: 2*N*M*K"), "{shown}");
-    let (results, derivatives) = shown.split_once("\nderivatives\n").unwrap();
-    assert!(results.starts_with("results\n") && results.contains("output c[N, M]"), "{shown}");
-    assert!(derivatives.contains("output da[N, K]") && derivatives.contains("kernel "), "{shown}");
-    refuses(&gradix(&["explain", "a.gx", "--schedule", "--svg", "x.svg"]), 2);
+fn every_stage_is_shown_for_results_and_derivatives() {
+    for name in ["economised", "arranged", "schedule", "nest", "c"] {
+        let (results, derivatives) = (stage(&[name]), stage(&[name, "--grad"]));
+        assert!(results.lines().count() > 1 && !results.contains("da["), "{results}");
+        assert!(derivatives.contains("da["), "{derivatives}");
+        assert!(!stage(&[name, "--grad", "--wrt", "b"]).contains("da["));
+    }
+}
+
+#[test]
+fn stages_show_decisions_loops_and_buffers() {
+    let schedule = stage(&["schedule"]);
+    assert!(schedule.starts_with("fewest operations: "), "{schedule}");
+    assert!(schedule.contains("group 1: ") && schedule.contains("operations: 2*N*M*K"), "{schedule}");
+    let nest = stage(&["nest", "--grad"]);
+    assert!(nest.contains("output da[N, K]") && nest.contains("kernel "), "{nest}");
+    assert!(stage(&["c", "--dtype", "f32"]).contains("float"));
+    let small = stage(&["schedule", "--param", "N=4", "--param", "M=4", "--param", "K=4"]);
+    assert!(small.starts_with("plain loops: "), "{small}");
+}
+
+#[test]
+fn mistakes_about_stages_are_told() {
+    refuses(&gradix(&["explain", "a.gx", "--stage", "nest", "--svg", "x.svg"]), 2);
+    refuses(&gradix(&["explain", "a.gx", "--grad"]), 2);
+    refuses(&gradix(&["explain", "a.gx", "--dtype", "f32"]), 2);
+    let program = "input x[N]; y[i] = x[i]";
+    let message = gradix(&["explain", "-e", program, "--stage", "nest", "--wrt", "x"]);
+    assert!(refuses(&message, 2).contains("add '--grad'"));
 }

@@ -4,7 +4,6 @@ mod across;
 mod assume;
 mod blocks;
 mod classes;
-mod describe;
 mod fuse;
 mod leaves;
 mod pieces;
@@ -12,227 +11,25 @@ mod shape;
 mod unread;
 
 pub use assume::{Assumed, assume};
-pub use describe::explain_schedule;
 
-use crate::diagnostic::Diagnostic;
-use crate::economise::{economise, economise_lean, with_exact_ties};
-use crate::nest::verify::{Verified, holds};
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
-use crate::program::{
-    Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program, Range, Tensor, TensorId,
-    TensorKind,
-};
+use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
 use crate::schedule::{self, Group, Member, Schedule};
-use crate::settle;
 use gradix_int::Int;
 
-/// From a program to loops, with a schedule that suits the sizes in `estimate` (one for each param) and is right for
-/// all sizes.
+/// The loops for a schedule of an arranged program: written for sizes near `estimate`, right for all. Plain ones have no
+/// vectors, no tiles of registers and no pieces.
 ///
 /// ```
+/// use gradix::{estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}};
 /// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
-/// let program = gradix::resolve(&ast, &[]).unwrap().program;
-/// let nest = gradix::lower(&program, &[1000.into(), 100.into()]).unwrap();
-/// assert_eq!(nest.kernels.len(), 1);
-/// assert!(gradix::nest::print(&nest).contains("sum k in 0..=K - 1 lanes"));
+/// let named = name(&gradix::resolve(&ast, &[]).unwrap().program).unwrap();
+/// let sizes = estimate(&named, &[1000.into(), 100.into()]);
+/// let arranged = arrange(&named, &sizes, 8);
+/// let nest = lower(&arranged, &schedule(&arranged, &sizes), &sizes, Real::F64, false);
+/// assert!(print(&nest).contains("sum k in 0..=K - 1 lanes"));
 /// ```
-pub fn lower(program: &Program, estimate: &[Int]) -> Result<Nest, Diagnostic> {
-    lower_as(program, estimate, Real::F64)
-}
-
-/// The same for elements of a type, which decides how many of them a vector has.
-pub fn lower_as(program: &Program, estimate: &[Int], real: Real) -> Result<Nest, Diagnostic> {
-    Ok(lower_verified(program, estimate, real)?.into_nest())
-}
-
-/// The same, with the proof that no access leaves its buffer: what machines run.
-pub fn lower_verified(program: &Program, estimate: &[Int], real: Real) -> Result<Verified, Diagnostic> {
-    Ok(prepare(program, estimate, real)?.nest)
-}
-
-/// A program as it is scheduled: with fewer operations, a name for every definition, decisions, and the loops.
-struct Prepared {
-    program: Program,
-    schedule: Schedule,
-    nest: Verified,
-}
-
-/// The same before the loops are verified.
-struct Arranged {
-    program: Program,
-    schedule: Schedule,
-    nest: Nest,
-}
-
-impl Arranged {
-    fn verified(self) -> Result<Prepared, Diagnostic> {
-        let wrong = |what: String| Diagnostic::error("run", what);
-        let nest = Verified::new(self.nest).map_err(wrong)?;
-        Ok(Prepared { program: self.program, schedule: self.schedule, nest })
-    }
-}
-
-fn prepare(program: &Program, estimate: &[Int], real: Real) -> Result<Prepared, Diagnostic> {
-    let assumed = estimates(program, estimate);
-    if is_small(program, &assumed)
-        && let Some(prepared) = plain(program, estimate, real)?
-    {
-        return Ok(prepared);
-    }
-    let arrangement = arranged(economise(program, &assumed)?, estimate, real, false)?;
-    let room = FREE + room(program, &assumed);
-    if stored(&arrangement, estimate) <= room {
-        return arrangement.verified();
-    }
-    let lean = arranged(economise_lean(program, &assumed)?, estimate, real, false)?;
-    if stored(&lean, estimate) < stored(&arrangement, estimate) { lean.verified() } else { arrangement.verified() }
-}
-
-/// So many elements may be stored whatever the sizes of the program are.
-const FREE: f64 = 524_288.0;
-
-/// The elements that may be stored besides: as many as those of the results, the definitions that the program names, and
-/// the arguments twice.
-fn room(program: &Program, estimate: &[f64]) -> f64 {
-    let factor = |tensor: &Tensor| match tensor.kind {
-        TensorKind::Input => 2.0,
-        TensorKind::Defined => 1.0,
-        TensorKind::Nested => 0.0,
-    };
-    program.tensors.iter().map(|tensor| factor(tensor) * tensor.elements(estimate)).sum()
-}
-
-/// The elements that are stored for other kernels to read, but for parts of reductions.
-fn stored(arrangement: &Arranged, estimate: &[Int]) -> f64 {
-    let program = &arrangement.program;
-    let estimate = estimates(program, estimate);
-    let members = arrangement.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
-    let tensors = members.map(|member| program.definitions[member.definition].tensor);
-    let temporaries = tensors.filter(|tensor| !program.outputs.contains(tensor));
-    temporaries.map(|tensor| program[tensor].elements(&estimate)).sum()
-}
-
-/// Plain loops, if it can be shown that they stay inside their buffers.
-fn plain(program: &Program, estimate: &[Int], real: Real) -> Result<Option<Prepared>, Diagnostic> {
-    let Ok(prepared) = arranged(with_exact_ties(program)?, estimate, real, true)?.verified() else { return Ok(None) };
-    let frame = &prepared.nest.frame;
-    let sizes: Vec<Int> = estimates(frame, estimate).iter().map(|size| Int::from(*size as i64)).collect();
-    let inside = prepared.nest.checks().iter().all(|check| holds(check, &sizes));
-    Ok(inside.then_some(prepared))
-}
-
-fn arranged(mut program: Program, estimate: &[Int], real: Real, plain: bool) -> Result<Arranged, Diagnostic> {
-    settle::drop_unread(&mut program);
-    settle::name_all(&mut program)?;
-    let estimate = estimates(&program, estimate);
-    schedule::arrange(&mut program, &estimate, lanes(real));
-    let schedule = schedule::schedule(&program, &estimate);
-    let nest = nest_of(&program, &schedule, &estimate, real, plain);
-    Ok(Arranged { program, schedule, nest })
-}
-
-/// The assumed number of lanes of a vector.
-fn lanes(real: Real) -> i64 {
-    match real {
-        Real::F64 => 8,
-        Real::F32 => 16,
-    }
-}
-
-/// The sizes as numbers. Those that are not given are assumed: free ones large enough for every argument to have
-/// elements, the others computed from them.
-fn estimates(program: &Program, given: &[Int]) -> Vec<f64> {
-    let mut free: Vec<f64> = given.iter().map(|v| v.to_f64().value()).collect();
-    free.resize(program.params.len().max(free.len()), ASSUMED);
-    let mut values = completed(program, &free, given.len());
-    for _ in 0..MAX_DOUBLINGS {
-        let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested);
-        let Some(short) = named.flat_map(|t| &t.extents).find(|e| e.estimate(&[], &values) < FEW) else {
-            break;
-        };
-        let changed = grow(short, given.len(), &mut free);
-        if !changed {
-            break;
-        }
-        values = completed(program, &free, given.len());
-    }
-    values
-}
-
-/// Doubles the assumed sizes that make an expression larger; says whether there are any.
-fn grow(affine: &Affine, given: usize, free: &mut [f64]) -> bool {
-    let mut changed = false;
-    for (atom, factor) in affine.terms().iter().filter(|(_, factor)| *factor > Int::ZERO) {
-        changed |= match atom {
-            Atom::Param(ParamId(p)) if *p as usize >= given => {
-                free[*p as usize] *= 2.0;
-                *factor > Int::ZERO
-            }
-            Atom::Floor(inner, _) => grow(inner, given, free),
-            Atom::Param(_) | Atom::Index(_) => false,
-        };
-    }
-    changed
-}
-
-/// The size that is assumed where none is known.
-const ASSUMED: f64 = 512.0;
-/// An argument with fewer elements in a dimension makes no good example.
-const FEW: f64 = 16.0;
-const MAX_DOUBLINGS: usize = 8;
-
-fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
-    let mut values = free[..given].to_vec();
-    for (param, assumed) in program.params.iter().zip(free).skip(given) {
-        let at = |a: &Affine| a.estimate(&[], &values);
-        let value = match &param.kind {
-            ParamKind::Free => *assumed,
-            ParamKind::Fixed(value) => value.to_f64().value(),
-            ParamKind::Smallest(parts) => parts.iter().map(at).fold(f64::INFINITY, f64::min),
-            ParamKind::Largest(parts) => parts.iter().map(at).fold(f64::NEG_INFINITY, f64::max),
-        };
-        values.push(value);
-    }
-    values
-}
-
-/// A program that takes less time than this many additions is written as it stands, in plain loops: it runs for some
-/// microseconds either way, and to compile anything better takes longer than thousands of runs.
-const LITTLE: f64 = 131_072.0;
-/// The same for each definition, where there are many.
-const LITTLE_EACH: f64 = 2048.0;
-/// Vectors pay in loops that are longer than this, however few there are.
-const SHORT: f64 = 64.0;
-
-/// Whether there is so little to do at these sizes that plain loops are made.
-pub fn is_little(program: &Program, sizes: &[Int]) -> bool {
-    is_small(program, &estimates(program, sizes))
-}
-
-fn is_small(program: &Program, estimate: &[f64]) -> bool {
-    let exprs = &program.exprs;
-    let weight = |id: ExprId| match exprs[id] {
-        Expr::Unary(..) => 8.0,
-        Expr::Binary(op, ..) if op.is_elementary() => 8.0,
-        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Binary(..) | Expr::Select(..) => 1.0,
-    };
-    let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();
-    if extents.iter().flatten().any(|extent| *extent > SHORT) {
-        return false;
-    }
-    let work = program.definitions.iter().zip(&extents).map(|(definition, extents)| {
-        let points: f64 = extents.iter().product();
-        points * exprs.postorder(definition.body).into_iter().map(weight).sum::<f64>()
-    });
-    work.sum::<f64>() < LITTLE.max(LITTLE_EACH * program.definitions.len() as f64)
-}
-
-/// Rows of a multiple of this many elements fall into the same few lines of the cache; a gap keeps them apart.
-const APART: f64 = 256.0;
-const BETWEEN: i64 = 16;
-
-/// The loops for a schedule.
-fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
+pub fn lower(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
     let lanes = lanes(real) as f64;
     let mut frame = program.clone();
     frame.definitions.clear();
@@ -251,6 +48,18 @@ fn nest_of(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real,
     schedule.groups.iter().for_each(|group| lowering.group(group));
     lowering.nest
 }
+
+/// The assumed number of lanes of a vector of this type.
+pub fn lanes(real: Real) -> i64 {
+    match real {
+        Real::F64 => 8,
+        Real::F32 => 16,
+    }
+}
+
+/// Rows of a multiple of this many elements fall into the same few lines of the cache; a gap keeps them apart.
+const APART: f64 = 256.0;
+const BETWEEN: i64 = 16;
 
 /// A result of so many bytes has left the caches before anyone reads it.
 const STREAMED: f64 = 16_777_216.0;

@@ -5,6 +5,7 @@ use super::order::{order, with_last};
 use super::reach::{Held, Reach};
 use super::turn::turn;
 use super::{PAYS, extents, skew, step_cost};
+use crate::diagnostic::Diagnostic;
 use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
@@ -12,19 +13,30 @@ use crate::program::{
     Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Tensor, TensorId,
     TensorKind, UnaryOp, elements,
 };
+use crate::settle;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
 /// The program with cheap definitions put into their readers, dimensions in a better order, and copies in another order where
 /// they pay, for vectors of `width` lanes.
-pub fn arrange(program: &mut Program, estimate: &[f64], width: i64) {
-    inline(program, estimate);
-    turn(program, estimate);
-    order(program, estimate);
-    skew(program, estimate);
-    block(program, estimate, width);
-    transpose(program, estimate);
-    prelude(program, estimate);
+pub fn arrange(program: &Program, estimate: &[f64], width: i64) -> Program {
+    let mut program = program.clone();
+    inline(&mut program, estimate);
+    turn(&mut program, estimate);
+    order(&mut program, estimate);
+    skew(&mut program, estimate);
+    block(&mut program, estimate, width);
+    transpose(&mut program, estimate);
+    prelude(&mut program, estimate);
+    program
+}
+
+/// What is arranged: the definitions that results need, each with a name and a box of its own.
+pub fn name(program: &Program) -> Result<Program, Diagnostic> {
+    let mut program = program.clone();
+    settle::drop_unread(&mut program);
+    settle::name_all(&mut program)?;
+    Ok(program)
 }
 
 /// What is small, next to no work, and needs arguments only comes first: it does not stand between others that are computed

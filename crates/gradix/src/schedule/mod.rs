@@ -9,11 +9,13 @@ mod arrange;
 mod block;
 mod group;
 mod order;
+pub mod print;
 mod reach;
 pub mod skew;
 mod turn;
 
-pub use arrange::{arrange, lanes};
+pub use arrange::{arrange, lanes, name};
+pub use print::print;
 
 use crate::program::{Affine, Atom, Definition, Program};
 use gradix_int::Int;

@@ -1,23 +1,19 @@
-//! What was decided for a program, and why, in terms of its sizes.
+//! A schedule as text: what was decided for a program, and why, in terms of its sizes.
 
-use super::{Prepared, prepare};
-use crate::diagnostic::Diagnostic;
+use super::{Group, Member, Schedule};
 use crate::program::{Affine, Definition, Expr, Program};
-use crate::schedule::{Group, Member};
-use gradix_int::Int;
 use std::fmt::Write;
 
 /// The groups of definitions, where each is kept, and the predicted operations, bytes and buffers (8 bytes a number).
-pub fn explain_schedule(program: &Program, estimate: &[Int]) -> Result<String, Diagnostic> {
-    let Prepared { program, schedule, .. } = prepare(program, estimate, crate::nest::Real::F64)?;
-    let (mut text, docs) = (String::new(), crate::print::definitions(&program));
+pub fn print(program: &Program, schedule: &Schedule) -> String {
+    let (mut text, docs) = (String::new(), crate::print::definitions(program));
     for (number, group) in schedule.groups.iter().enumerate() {
         if number > 0 {
             text.push('\n');
         }
-        describe_group(&program, &docs, group, number, &mut text);
+        describe_group(program, &docs, group, number, &mut text);
     }
-    Ok(text)
+    text
 }
 
 fn describe_group(program: &Program, docs: &[String], group: &Group, number: usize, text: &mut String) {

@@ -1,0 +1,246 @@
+//! From a program to verified loops: every pass behind the derivative, in a row.
+//!
+//! ```text
+//! Program ─economise→ Program ─arrange→ Program ─schedule→ Schedule ─lower→ Nest ─verify→ Verified
+//! ```
+//!
+//! A program can be economised in more than one way; each way that comes into question is a [`Candidate`], made with all
+//! passes. [`compile`] compares them and keeps its reason as a [`Choice`].
+
+use crate::diagnostic::Diagnostic;
+use crate::economise::{economise, economise_lean, with_exact_ties};
+use crate::estimate::estimate;
+use crate::lower::{lanes, lower};
+use crate::nest::verify::{Verified, holds};
+use crate::nest::{self, Nest, Real};
+use crate::print;
+use crate::program::{Expr, ExprId, Program, Tensor, TensorKind};
+use crate::schedule::{self, Schedule, arrange, name, schedule};
+use gradix_int::Int;
+use std::fmt;
+
+/// Compiles a program for elements of a type, with decisions that suit the sizes in `given` (for the first params; the
+/// others are assumed) and loops that are right for all sizes.
+///
+/// ```
+/// use gradix::nest::{Real, print};
+/// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
+/// let program = gradix::resolve(&ast, &[]).unwrap().program;
+/// let compiled = gradix::compile(&program, &[1000.into(), 100.into()], Real::F64).unwrap();
+/// assert_eq!(compiled.nest.kernels.len(), 1);
+/// assert!(print(&compiled.nest).contains("sum k in 0..=K - 1 lanes"));
+/// assert!(compiled.choice.to_string().starts_with("fewest operations: "));
+/// ```
+pub fn compile(program: &Program, given: &[Int], real: Real) -> Result<Compiled, Diagnostic> {
+    if is_little(program, given)
+        && let Ok(plain) = make(Candidate::Plain, program, given, real)?.verified(Choice::Little)
+        && stays_inside(&plain.nest, given)
+    {
+        return Ok(plain);
+    }
+    let fast = make(Candidate::Fast, program, given, real)?;
+    let (stored, room) = (fast.stored(given), room(program, given));
+    if stored <= room {
+        return fast.verified(Choice::Fits { stored, room });
+    }
+    let lean = make(Candidate::Lean, program, given, real)?;
+    let instead = lean.stored(given);
+    match instead < stored {
+        true => lean.verified(Choice::Leaner { stored: instead, fast: stored, room }),
+        false => fast.verified(Choice::NotLeaner { stored, lean: instead, room }),
+    }
+}
+
+/// A candidate by way of all passes but the last.
+fn make(candidate: Candidate, program: &Program, given: &[Int], real: Real) -> Result<Made, Diagnostic> {
+    let economised = match candidate {
+        Candidate::Plain => with_exact_ties(program)?,
+        Candidate::Fast => economise(program, &estimate(program, given))?,
+        Candidate::Lean => economise_lean(program, &estimate(program, given))?,
+    };
+    let named = name(&economised)?;
+    let sizes = estimate(&named, given);
+    let arranged = arrange(&named, &sizes, lanes(real));
+    let schedule = schedule(&arranged, &sizes);
+    let nest = lower(&arranged, &schedule, &sizes, real, candidate == Candidate::Plain);
+    Ok(Made { economised, arranged, schedule, nest })
+}
+
+/// A way to economise and lower a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Candidate {
+    /// As it stands, in plain loops.
+    Plain,
+    /// With as few operations as possible.
+    Fast,
+    /// With few operations, and without new definitions that have more elements than all inputs and results.
+    Lean,
+}
+
+/// What a program becomes on its way to loops.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The same values with fewer operations.
+    pub economised: Program,
+    /// With copies and another order of dimensions, and without what is computed again at each use.
+    pub arranged: Program,
+    /// What was decided for the arranged program.
+    pub schedule: Schedule,
+    /// The loops, with the proof that no access leaves its buffer.
+    pub nest: Verified,
+    /// Why this and no other candidate.
+    pub choice: Choice,
+}
+
+impl Compiled {
+    /// One of the values on the way, as text.
+    pub fn print(&self, stage: Stage) -> Result<String, Diagnostic> {
+        match stage {
+            Stage::Economised => print::print(&self.economised),
+            Stage::Arranged => print::print(&self.arranged),
+            Stage::Schedule => Ok(format!("{}\n\n{}", self.choice, schedule::print(&self.arranged, &self.schedule))),
+            Stage::Nest => Ok(nest::print(&self.nest)),
+        }
+    }
+}
+
+/// A value on the way from a program to loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The program with fewer operations.
+    Economised,
+    /// The program that is scheduled.
+    Arranged,
+    /// The decisions, with the choice among candidates.
+    Schedule,
+    /// The loops.
+    Nest,
+}
+
+/// Which candidate was taken, and why; numbers are elements that are stored for other kernels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Choice {
+    /// Plain loops: there is so little to do that nothing else pays.
+    Little,
+    /// The fewest operations, with no more stored than there is room for.
+    Fits {
+        /// What is stored.
+        stored: f64,
+        /// What may be.
+        room: f64,
+    },
+    /// Fewer elements, since the fewest operations would store more than there is room for.
+    Leaner {
+        /// What is stored.
+        stored: f64,
+        /// What the fewest operations would store.
+        fast: f64,
+        /// What may be stored.
+        room: f64,
+    },
+    /// The fewest operations, since the lean candidate stores no less.
+    NotLeaner {
+        /// What is stored.
+        stored: f64,
+        /// What the lean candidate would store.
+        lean: f64,
+        /// What may be stored.
+        room: f64,
+    },
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::Little => write!(f, "plain loops: there is little to do"),
+            Choice::Fits { stored, room } => {
+                write!(f, "fewest operations: {stored} elements are stored between groups, {room} may be")
+            }
+            Choice::Leaner { stored, fast, room } => write!(
+                f,
+                "fewer elements: {stored} are stored between groups; with the fewest operations it would be {fast}, \
+                 and {room} may be"
+            ),
+            Choice::NotLeaner { stored, lean, room } => write!(
+                f,
+                "fewest operations: {stored} elements are stored between groups, where {room} may be; \
+                 to avoid large parts would store {lean}"
+            ),
+        }
+    }
+}
+
+/// A candidate before its loops are verified.
+struct Made {
+    economised: Program,
+    arranged: Program,
+    schedule: Schedule,
+    nest: Nest,
+}
+
+impl Made {
+    fn verified(self, choice: Choice) -> Result<Compiled, Diagnostic> {
+        let Made { economised, arranged, schedule, nest } = self;
+        let nest = Verified::new(nest).map_err(|what| Diagnostic::error("run", what))?;
+        Ok(Compiled { economised, arranged, schedule, nest, choice })
+    }
+
+    /// The elements that are stored for other kernels to read, but for parts of reductions.
+    fn stored(&self, given: &[Int]) -> f64 {
+        let program = &self.arranged;
+        let sizes = estimate(program, given);
+        let members = self.schedule.groups.iter().flat_map(|group| &group.members).filter(|member| !member.local);
+        let tensors = members.map(|member| program.definitions[member.definition].tensor);
+        let temporaries = tensors.filter(|tensor| !program.outputs.contains(tensor));
+        temporaries.map(|tensor| program[tensor].elements(&sizes)).fold(0.0, |sum, elements| sum + elements)
+    }
+}
+
+/// So many elements may be stored whatever the sizes of the program are.
+const FREE: f64 = 524_288.0;
+
+/// The elements that may be stored: besides, as many as those of the results, the definitions that the program names, and
+/// the arguments twice.
+fn room(program: &Program, given: &[Int]) -> f64 {
+    let sizes = estimate(program, given);
+    let factor = |tensor: &Tensor| match tensor.kind {
+        TensorKind::Input => 2.0,
+        TensorKind::Defined => 1.0,
+        TensorKind::Nested => 0.0,
+    };
+    FREE + program.tensors.iter().map(|tensor| factor(tensor) * tensor.elements(&sizes)).sum::<f64>()
+}
+
+/// Whether what `verify` could not prove for all sizes holds at the assumed ones.
+fn stays_inside(nest: &Verified, given: &[Int]) -> bool {
+    let sizes: Vec<Int> = estimate(&nest.frame, given).iter().map(|size| Int::from(*size as i64)).collect();
+    nest.checks().iter().all(|check| holds(check, &sizes))
+}
+
+/// A program that takes less time than this many additions is written as it stands, in plain loops: it runs for some
+/// microseconds either way, and to compile anything better takes longer than thousands of runs.
+const LITTLE: f64 = 131_072.0;
+/// The same for each definition, where there are many.
+const LITTLE_EACH: f64 = 2048.0;
+/// Vectors pay in loops that are longer than this, however few there are.
+const SHORT: f64 = 64.0;
+
+/// Whether there is so little to do at these sizes that plain loops are made.
+pub fn is_little(program: &Program, sizes: &[Int]) -> bool {
+    let estimate = &estimate(program, sizes);
+    let exprs = &program.exprs;
+    let weight = |id: ExprId| match exprs[id] {
+        Expr::Unary(..) => 8.0,
+        Expr::Binary(op, ..) if op.is_elementary() => 8.0,
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Binary(..) | Expr::Select(..) => 1.0,
+    };
+    let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();
+    if extents.iter().flatten().any(|extent| *extent > SHORT) {
+        return false;
+    }
+    let work = program.definitions.iter().zip(&extents).map(|(definition, extents)| {
+        let points: f64 = extents.iter().product();
+        points * exprs.postorder(definition.body).into_iter().map(weight).sum::<f64>()
+    });
+    work.sum::<f64>() < LITTLE.max(LITTLE_EACH * program.definitions.len() as f64)
+}
