@@ -4,7 +4,7 @@
 //! Program ─economise→ Program ─arrange→ Program ─schedule→ Schedule ─lower→ Nest ─verify→ Verified
 //! ```
 //!
-//! A program can be economised in more than one way; each way that comes into question is a [`Candidate`], made with all
+//! A program can be economised in more than one way; each way that comes into question is a candidate, made with all
 //! passes. [`compile`] compares them and keeps its reason as a [`Choice`].
 
 use crate::diagnostic::Diagnostic;

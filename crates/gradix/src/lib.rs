@@ -1,4 +1,24 @@
 //! Exact symbolic derivatives of tensors defined in index notation.
+//!
+//! ```text
+//! text ─syntax→ Ast ─resolve→ Program ─derive→ Program ─print→ text
+//!                               │
+//!                               └─compile→ Compiled { economised, arranged, schedule, nest } ─emit→ C
+//! ```
+//!
+//! Every arrow is a function from values to values:
+//!
+//! ```
+//! use gradix::derive::Options;
+//! use gradix::{Diagnostic, derive, print, resolve, syntax};
+//!
+//! let ast = syntax::parse("input x[N, N]\nf[i] = x[i, i]^3")?;
+//! let program = resolve(&ast, &[])?.program;
+//! let derived = derive(&program, &Options::default())?;
+//! let text = print::print(&derived.program).map_err(|error| vec![error])?;
+//! assert_eq!(text, "input x[N, N], df[N]\ndx[i, j in 0..N] = if i == j then 3 * df[i] * x[i, i]^2 else 0\n");
+//! # Ok::<(), Vec<Diagnostic>>(())
+//! ```
 
 pub mod batch;
 pub mod bounds;
