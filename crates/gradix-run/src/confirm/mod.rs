@@ -1,9 +1,9 @@
 //! A derivative held to its function by enumeration: every element, at a few small sizes.
 //!
 //! The function is evaluated point by point on random data, and every access notes which element it has read and with which
-//! partial derivative ([`trace`]). Scattering back along these notes gives each derivative with no index algebra at all: no
+//! partial derivative (`trace`). Scattering back along these notes gives each derivative with no index algebra at all: no
 //! equation is solved, no range is inverted, nothing is simplified. What the derivative program says about the same
-//! data ([`interp`](crate::interp())) has to agree in every element ([`expect`]).
+//! data ([`interp`](crate::interp())) has to agree in every element (`expect`).
 //!
 //! **What it shows**: at the sizes that were tried, the derivative reads only what exists, has the right shape, and every
 //! element has exactly the contributions that it should have; one too many, one too few, or one from a wrong place changes
