@@ -157,7 +157,8 @@ pub fn can_be_infinite(exprs: &Exprs, root: ExprId) -> bool {
 /// Whether an expression can be infinite or NaN for finite values, other than by growing too large.
 fn has_pole(exprs: &Exprs, root: ExprId) -> bool {
     exprs.postorder(root).iter().any(|id| match &exprs[*id] {
-        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => false,
+        Expr::Constant(number) => !number.value().is_finite(),
+        Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => false,
         Expr::Binary(BinaryOp::Div, _, b) => reads(exprs, *b),
         Expr::Binary(BinaryOp::Pow, a, n) => {
             let whole = exprs.as_constant(*n).is_some_and(|n| n >= 0.0 && n.fract() == 0.0);
