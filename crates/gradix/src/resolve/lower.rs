@@ -681,7 +681,8 @@ impl Frame {
     /// Notes that a condition has this outcome from here on.
     fn assume(&mut self, exprs: &mut Exprs, condition: CondId, outcome: bool) {
         self.assumptions.extend(guard::facts(exprs, condition, outcome));
-        if !guard::has_values(exprs, condition) && guard::cases(exprs, condition, outcome).len() > 1 {
+        let open = build::decided(exprs, condition).is_none() && !guard::has_values(exprs, condition);
+        if open && guard::cases(exprs, condition, outcome).len() > 1 {
             let held = if outcome { condition } else { guard::negate(exprs, condition) };
             self.split.push(held);
         }
