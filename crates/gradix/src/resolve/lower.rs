@@ -332,7 +332,8 @@ impl Resolver {
     fn under_split_conditions(&mut self, mut full: Definition, frame: &Frame, context: &[Constraint]) -> Definition {
         let Some(op) = full.reduction.filter(|_| !frame.split.is_empty()) else { return full };
         let domain = [context, &full.domain()].concat();
-        if !bounds::can_leave(&mut self.program, full.body, &domain) {
+        let program = &mut self.program;
+        if bounds::stays_inside(program, full.body, &domain) || !bounds::can_leave(program, full.body, &domain) {
             return full;
         }
         let (exprs, mut body) = (&mut self.program.exprs, full.body);
