@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
         let Ok(derived) = gradix::derive(&resolved.program, &Options { mode, ..Options::default() }) else { continue };
         let derivative = derived.program;
         assert_eq!(gradix::program::verify(&derivative), Ok(()));
-        let Ok(printed) = gradix::print::print(&derivative) else { continue };
+        let Ok(printed) = gradix::print(&derivative) else { continue };
         let Ok(ast) = gradix::syntax::parse(&printed) else { panic!("does not parse:\n{printed}") };
         match gradix::resolve(&ast, &[]) {
             Ok(again) => assert!(again.program == derivative, "resolves to something else:\n{printed}"),

@@ -31,7 +31,7 @@
 use std::collections::{HashMap, HashSet};
 
 use gradix::Int;
-use gradix::print;
+use gradix::program::print;
 use gradix::program::{
     Affine, Atom, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind, Program,
     Relation, TensorKind, UnaryOp, names,

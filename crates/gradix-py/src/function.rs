@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use gradix::derive::{Derived, Mode, Options};
+use gradix::domain::sizes::{self, Known};
 use gradix::explain::explain;
+use gradix::program::print;
 use gradix::program::{Program, TensorId};
-use gradix::sizes::{self, Known};
 use gradix::syntax::{self, Ast};
-use gradix::{Diagnostic, Int, derive, print};
+use gradix::{Diagnostic, Int, derive};
 use gradix_run::check::{Settings, check};
 use gradix_run::function::How;
 use gradix_run::gradient::carried;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gradix::derive::{Derived, SeedInput};
 use gradix::diagnostic::counted;
+use gradix::program::Places;
 use gradix::program::{Program, TensorId};
-use gradix::resolve::Places;
 use gradix::{Int, Resolved};
 use gradix_run::View;
 use gradix_run::function::{Bound as Sized, Function, How};

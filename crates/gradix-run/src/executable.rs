@@ -178,7 +178,7 @@ impl Executable {
     }
 
     /// Computes the results: `inputs` and `outputs` are in the order of the program's, dense and row-major, at sizes that
-    /// [`gradix::sizes::bind`] gave.
+    /// [`gradix::domain::sizes::bind`] gave.
     pub fn run<T: Element>(
         &mut self,
         sizes: &[Int],
@@ -204,7 +204,7 @@ impl Executable {
     ///
     /// # Safety
     ///
-    /// At these sizes, which [`gradix::sizes::bind`] gave:
+    /// At these sizes, which [`gradix::domain::sizes::bind`] gave:
     /// - every element of an input that the program reads is there, is not written during the call, and lies where it
     ///   does in a dense, row-major array of the input's shape that starts at the pointer. If
     ///   [`backend`](Self::backend) is [`Backend::Interp`] after [`prepare`](Self::prepare) with these sizes, that holds

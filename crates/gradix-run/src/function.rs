@@ -15,10 +15,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gradix::diagnostic::{Diagnostic, Result};
+use gradix::domain::sizes::{self, Known};
+use gradix::program::Places;
 use gradix::program::{ParamKind, Program, TensorId};
-use gradix::resolve::Places;
-use gradix::sizes::{self, Known};
-use gradix::store::Layout;
+use gradix::transform::store::Layout;
 use gradix::{Int, Resolved};
 
 use crate::element::Element;

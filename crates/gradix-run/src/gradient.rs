@@ -2,9 +2,9 @@
 
 use gradix::Int;
 use gradix::diagnostic::Result;
+use gradix::domain::sizes::{self, Known};
+use gradix::program::Places;
 use gradix::program::{Atom, ParamId, ParamKind, Program, TensorId};
-use gradix::resolve::Places;
-use gradix::sizes::{self, Known};
 
 /// The sizes of a program's derivative, in any mode, from those of the program.
 pub fn carried(program: &Program, sizes: &[Int], derivative: &Program) -> Result<Vec<Int>> {

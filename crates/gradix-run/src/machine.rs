@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
+use gradix::domain::sizes::{self, Known};
 use gradix::nest::{BufferKind, Nest, Verified};
+use gradix::program::Places;
 use gradix::program::{Param, ParamKind, Program, TensorId};
-use gradix::resolve::Places;
-use gradix::sizes::{self, Known};
 
 use crate::buffers::{Block, padded};
 use crate::element::Element;

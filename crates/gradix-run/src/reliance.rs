@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(reliance.assumed, [Assumed::Positive, Assumed::Exactly(7.into())]);
         let holds = |values| reliance.holds(&program, &sizes(values));
         assert!(holds([1, 7]) && !holds([5000, 8]) && !holds([0, 7]));
-        let text = gradix::print::print(&reliance.program(&program)).unwrap();
+        let text = gradix::print(&reliance.program(&program)).unwrap();
         assert!(text.contains("input x[N, 7], w[7]"), "{text}");
     }
 

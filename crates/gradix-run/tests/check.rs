@@ -10,7 +10,7 @@ fn program(text: &str) -> Program {
 }
 
 fn sizes(program: &Program) -> Vec<gradix::Int> {
-    gradix::sizes::choose(program, &Default::default(), &Default::default()).unwrap()
+    gradix::domain::sizes::choose(program, &Default::default(), &Default::default()).unwrap()
 }
 
 fn checked(program: &Program, gradient: &Derived, settings: Settings) -> Report {

@@ -2,10 +2,10 @@
 
 use gradix::Int;
 use gradix::derive::{Derived, Mode, Options, derive};
+use gradix::domain::sizes::{Known, choose};
+use gradix::program::Places;
 use gradix::program::expr::Rewriter;
 use gradix::program::{BinaryOp, Expr, ExprId, Program};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, choose};
 use gradix_run::confirm::Finding;
 use gradix_run::{Array, Dtype, confirm, gradient, interp, random};
 use std::collections::HashMap;

@@ -10,10 +10,11 @@ mod cases;
 use cases::Case;
 use gradix::derive::{Derived, Mode, Options};
 
+use gradix::domain::sizes::{Known, choose};
+use gradix::program::print;
 use gradix::program::{BinaryOp, Program, TensorId, UnaryOp, verify};
-use gradix::sizes::{Known, choose};
 use gradix::syntax::parse;
-use gradix::{Int, derive, print, resolve, simplify, syntax};
+use gradix::{Int, derive, resolve, simplify, syntax};
 use gradix_run::check::{INTERVALS, Settings, check};
 use gradix_run::{Array, Dtype, confirm, gradient, interp, random};
 use std::collections::HashMap;
@@ -257,7 +258,7 @@ impl Subject {
     /// Runs a program whose sizes have the names of this one's.
     fn run(&self, program: &Program, inputs: &Arrays) -> Vec<(String, Array)> {
         let given = self.program.params.iter().zip(&self.sizes).map(|(p, v)| (p.name.clone(), v.clone())).collect();
-        let sizes = gradix::sizes::bind(program, &Known { given, shapes: Vec::new() }, &Default::default());
+        let sizes = gradix::domain::sizes::bind(program, &Known { given, shapes: Vec::new() }, &Default::default());
         let sizes = sizes.unwrap_or_else(|errors| panic!("`{}`: {errors:?}", self.title));
         interp(program, &sizes, inputs, Dtype::F64).unwrap_or_else(|error| panic!("`{}`: {error}", self.title)).results
     }

@@ -1,10 +1,11 @@
 //! Every program in `examples/` and every case of `simplify` and `economise`, with its derivative: the cheaper program has
 //! the same values, takes no more operations, prints as what it is and does not become cheaper again.
 
+use gradix::domain::sizes::{Known, bind, choose};
+use gradix::program::Places;
+use gradix::program::print;
 use gradix::program::{ParamKind, Program, verify};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, bind, choose};
-use gradix::{Int, Resolved, derive, economise, print, resolve, syntax};
+use gradix::{Int, Resolved, derive, economise, resolve, syntax};
 use gradix_run::{Array, Dtype, Outcome, gradient, interp, random};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -5,9 +5,9 @@
 //! `examples/reference.py`: NumPy code that knows nothing of gradix.
 
 use gradix::derive::{Mode, Options};
+use gradix::domain::sizes::{Known, bind, choose};
+use gradix::program::Places;
 use gradix::program::{ParamKind, Program};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, bind, choose};
 use gradix::{Int, Resolved};
 use gradix_run::check::{Settings, check};
 use gradix_run::{Array, Dtype, Outcome, confirm, gradient, interp, random};

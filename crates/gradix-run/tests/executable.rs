@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
+use gradix::domain::sizes::{Known, bind, choose};
+use gradix::program::Places;
 use gradix::program::{ParamKind, Program};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, bind, choose};
 use gradix::{Int, Resolved};
 use gradix_run::native::{Cache, Settings};
 use gradix_run::{Array, Backend, Dtype, Executable, gradient, interp, random};

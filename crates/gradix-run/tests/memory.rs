@@ -5,10 +5,10 @@
 //! needs for the block of points at hand is not counted.
 
 use gradix::derive::Options;
+use gradix::domain::sizes::{Known, bind};
 use gradix::nest::{BufferKind, Nest, Real};
+use gradix::program::Places;
 use gradix::program::{ParamKind, Program, TensorId, TensorKind};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, bind};
 use gradix::{Int, Resolved};
 use gradix_run::buffers::padded;
 use gradix_run::gradient::shape;

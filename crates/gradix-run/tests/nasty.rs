@@ -6,7 +6,8 @@
 mod support;
 
 use gradix::derive::Options;
-use gradix::{Int, derive, print, resolve, syntax};
+use gradix::program::print;
+use gradix::{Int, derive, resolve, syntax};
 use gradix_run::{Array, Dtype, interp};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -144,8 +145,8 @@ fn evaluate(text: &str, sizes: &[(&str, i64)], data: &[(&str, Array)]) -> Vec<(S
 
 fn run(program: &gradix::Program, sizes: &[(&str, i64)], data: &[(&str, Array)]) -> Vec<(String, Array)> {
     let given = sizes.iter().map(|(name, size)| (name.to_string(), Int::from(*size))).collect();
-    let known = gradix::sizes::Known { given, shapes: Vec::new() };
-    let sizes = gradix::sizes::bind(program, &known, &Default::default()).unwrap();
+    let known = gradix::domain::sizes::Known { given, shapes: Vec::new() };
+    let sizes = gradix::domain::sizes::bind(program, &known, &Default::default()).unwrap();
     let data: HashMap<String, Array> = data.iter().map(|(name, array)| (name.to_string(), array.clone())).collect();
     interp(program, &sizes, &data, Dtype::F64).unwrap().results
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gradix::Program;
-use gradix::graph::graph;
+use gradix::explain::graph::graph;
 use gradix_view::graph::svg;
 use roxmltree::{Document, Node};
 

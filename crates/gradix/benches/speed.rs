@@ -47,7 +47,7 @@ fn chains() {
             let ast = gradix::syntax::parse(&source).expect("the chain parses");
             let program = gradix::resolve(&ast, &[]).expect("the chain resolves").program;
             let derivative = gradix::derive(&program, &Options::default()).expect("the chain derives").program;
-            gradix::print::print(&derivative).expect("the derivative prints")
+            gradix::print(&derivative).expect("the derivative prints")
         };
         let bytes = derived().len();
         let all = median(3, derived);

@@ -8,12 +8,12 @@
 //! passes. [`compile`] compares them and keeps its reason as a [`Choice`].
 
 use crate::diagnostic::Diagnostic;
+use crate::domain::estimate::estimate;
 use crate::economise::{economise, economise_lean, with_exact_ties};
-use crate::estimate::estimate;
 use crate::lower::{lanes, lower};
 use crate::nest::verify::{Verified, holds};
 use crate::nest::{self, Nest, Real};
-use crate::print;
+use crate::program::print;
 use crate::program::{Expr, ExprId, Program, Tensor, TensorKind};
 use crate::schedule::{self, Schedule, arrange, name, schedule};
 use gradix_int::Int;

@@ -6,9 +6,10 @@
 
 mod support;
 
+use gradix::program::print;
 use gradix::program::{Program, verify};
 use gradix::syntax::parse;
-use gradix::{derive, economise, print, resolve};
+use gradix::{derive, economise, resolve};
 use support::Case;
 
 #[test]

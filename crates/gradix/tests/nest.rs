@@ -6,9 +6,9 @@
 
 mod support;
 
+use gradix::domain::sizes::{Known, bind};
 use gradix::nest::{BufferKind, FIRST, ITEM, LAST, Leaf, Nest, Real, Step, evaluate, print, verify};
 use gradix::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Range, TensorId};
-use gradix::sizes::{Known, bind};
 use gradix::syntax::parse;
 use gradix::{Int, compile, derive, resolve};
 use support::Case;

@@ -6,11 +6,13 @@
 mod support;
 
 use gradix::diagnostic::{Diagnostic, Result};
+use gradix::domain::sizes::{self, Known};
+use gradix::program::Places;
+use gradix::program::print;
 use gradix::program::{Program, verify};
-use gradix::resolve::{MAX_INDICES, Places};
-use gradix::sizes::{self, Known};
+use gradix::resolve::MAX_INDICES;
 use gradix::syntax::parse;
-use gradix::{Int, Resolved, print, resolve};
+use gradix::{Int, Resolved, resolve};
 use std::collections::BTreeSet;
 use std::path::Path;
 use support::Case;
@@ -88,7 +90,7 @@ fn every_diagnostic_has_a_case() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut source = String::new();
     let mut cases = String::new();
-    for part in ["src/resolve", "src/derive", "src/bounds.rs", "src/sizes.rs", "src/print.rs", "src/system.rs"] {
+    for part in ["src/resolve", "src/derive", "src/domain", "src/program/print.rs"] {
         source += &texts(&root.join(part));
     }
     for folder in ["tests/cases/resolve", "../gradix-run/tests/cases/derive"] {

@@ -5,9 +5,10 @@
 
 mod support;
 
+use gradix::program::print;
 use gradix::program::{Program, verify};
 use gradix::syntax::parse;
-use gradix::{print, resolve, simplify};
+use gradix::{resolve, simplify};
 use support::Case;
 
 #[test]

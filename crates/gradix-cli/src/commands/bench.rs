@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
+use gradix::domain::sizes::{self, Known};
 use gradix::economise::work;
 use gradix::program::TensorId;
-use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::{carried, shape};
 use gradix_run::native::{Settings, peak};

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use gradix::derive::{Derived, Options, derive};
-use gradix::sizes::{self, Known};
+use gradix::domain::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
 use gradix_run::check::{Comparison, INTERVALS, Report, Settings, check};
 use gradix_run::gradient::carried;

@@ -1,7 +1,9 @@
 //! `gradix derive`: the derivative program.
 
 use gradix::derive::{self, Derived, Options};
-use gradix::{Int, Program, graph, print, syntax};
+use gradix::explain::graph;
+use gradix::program::print;
+use gradix::{Int, Program, syntax};
 use gradix_run::confirm;
 use gradix_view::Source;
 

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 
 use gradix::derive::{Derived, Options, derive};
 use gradix::diagnostic::Diagnostic;
+use gradix::domain::sizes::{self, Known};
 use gradix::program::{ParamKind, TensorId};
-use gradix::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::{carried, shape};
 use gradix_run::{Array, Executable, Note, files, random};

@@ -1,9 +1,10 @@
 //! What a confirmation tells.
 
 use super::Place;
+use gradix::Int;
 use gradix::derive::{Mode, Options};
 use gradix::program::Program;
-use gradix::{Int, print};
+use gradix::program::print;
 use std::fmt::{self, Display};
 
 /// The names and values of sizes.

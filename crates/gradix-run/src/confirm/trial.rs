@@ -2,9 +2,9 @@
 
 use crate::gradient;
 use gradix::Int;
+use gradix::domain::sizes::{Known, bind, choose};
+use gradix::program::Places;
 use gradix::program::{ParamKind, Program};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, bind, choose};
 
 /// Sizes that the program accepts, each once: equal and distinct ones up to 6; then, for programs that want certain sizes,
 /// each size in turn from 1 to 4 with others that go with it; and last what [`choose`] takes by

@@ -4,8 +4,9 @@
 
 use crate::common::*;
 use crate::examples::{self, examples};
+use gradix::Int;
+use gradix::program::print;
 use gradix::program::{Program, TensorId};
-use gradix::{Int, print};
 use gradix_run::{Array, gradient, random};
 
 /// How many there are at once.

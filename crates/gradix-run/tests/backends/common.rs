@@ -5,11 +5,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Mutex, Once};
 
+use gradix::domain::sizes::{Known, bind, choose};
 use gradix::nest::{Nest, evaluate};
+use gradix::program::Places;
+use gradix::program::print;
 use gradix::program::{ParamKind, Program};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, bind, choose};
-use gradix::{Int, Resolved, print};
+use gradix::{Int, Resolved};
 use gradix_run::native::{Cache, Settings};
 use gradix_run::{Array, Backend, Dtype, Executable, gradient, interp, random};
 

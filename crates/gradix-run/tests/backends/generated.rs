@@ -156,7 +156,7 @@ fn elements(inputs: &Arrays) -> usize {
 /// Whether rounding could decide what the result is, or an infinity takes part in sums that may be arranged in another
 /// way.
 fn is_delicate(program: &Program, given: &[(String, i64)], inputs: &Arrays) -> bool {
-    let text = gradix::print::print(program).unwrap();
+    let text = gradix::print(program).unwrap();
     let ast = gradix::syntax::parse(&text).unwrap();
     let sizes: BTreeMap<String, i64> = given.iter().cloned().collect();
     let inputs: HashMap<String, Array> = inputs.clone();

@@ -11,9 +11,9 @@
 use crate::common::*;
 use crate::examples::{self, examples};
 use gradix::derive::Options;
+use gradix::domain::sizes::{Known, bind};
+use gradix::program::Places;
 use gradix::program::{Program, TensorId};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, bind};
 use gradix::{Int, Layout};
 use gradix_run::{Array, Backend, Element, gradient, random, strided};
 

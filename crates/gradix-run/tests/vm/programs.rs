@@ -2,8 +2,8 @@
 
 use crate::machine::{run, sizes_of};
 use crate::random::generate::generate;
+use gradix::domain::sizes::{Known, bind, choose};
 use gradix::program::Program;
-use gradix::sizes::{Known, bind, choose};
 use gradix::{Int, Resolved};
 use gradix_run::vm::Real;
 use gradix_run::{Array, Dtype, gradient, interp, random};

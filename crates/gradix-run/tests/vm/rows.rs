@@ -2,9 +2,9 @@
 
 use crate::nests::{Builder, close, count, index, lanes, loops, number, plain, range};
 use crate::programs::compare;
+use gradix::domain::sizes::{Known, bind};
 use gradix::nest::{Leaf, Shape, Work};
 use gradix::program::{Affine, BinaryOp, Constraint, Expr, ExprId, ReduceOp, UnaryOp};
-use gradix::sizes::{Known, bind};
 use gradix::{Int, Resolved};
 
 /// Where `y[i, j]` of a matrix of these extents is stored.

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use gradix::graph::{Node, Part, Shape};
+use gradix::explain::graph::{Node, Part, Shape};
 
 use super::label::{FONT_SIZE, shortened};
 use super::levels::Levels;

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-use gradix::graph::{Node, Part};
+use gradix::explain::graph::{Node, Part};
 
 /// Vertices are the nodes, then the bends.
 pub struct Levels {

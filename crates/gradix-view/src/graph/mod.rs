@@ -1,6 +1,6 @@
 //! The computation graph of a program and of its derivative as a picture.
 //!
-//! It looks as [`gradix::graph::dot`] does through Graphviz, and needs nothing but this: nodes stand in layers, operands
+//! It looks as [`gradix::explain::graph::dot`] does through Graphviz, and needs nothing but this: nodes stand in layers, operands
 //! below what uses them; what the function is made of is blue, what the derivative adds is red. The steps are those of
 //! every layered drawing:
 //!
@@ -16,7 +16,7 @@ mod order;
 mod place;
 
 use gradix::diagnostic::Diagnostic;
-use gradix::graph::{Node, Shape, graph};
+use gradix::explain::graph::{Node, Shape, graph};
 use gradix::program::Program;
 use levels::Levels;
 
@@ -67,7 +67,7 @@ fn width(node: &Node) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradix::graph::Part;
+    use gradix::explain::graph::Part;
 
     fn node(label: &str, shape: Shape, part: Part, operands: Vec<usize>) -> Node {
         Node { label: label.into(), shape, part, ordered: operands.len() > 1, operands }

@@ -14,9 +14,10 @@ pub use sizes::{known, sizes};
 
 use std::collections::BTreeMap;
 
+use gradix::Int;
 use gradix::explain::AccessReport;
+use gradix::program::print;
 use gradix::program::{Affine, Atom, Constraint, Definition, ParamId, Program, Relation};
-use gradix::{Int, print};
 
 /// A point with integer coordinates.
 pub type Point = Vec<i64>;

@@ -2,10 +2,10 @@
 
 use super::{Lattice, MAX_EXTENT, Point, Scene};
 use gradix::diagnostic::Diagnostic;
+use gradix::domain::sizes::{Known, choose};
 use gradix::explain::AccessReport;
+use gradix::program::Places;
 use gradix::program::{ParamKind, Program};
-use gradix::resolve::Places;
-use gradix::sizes::{Known, choose};
 use gradix::{Int, Result};
 
 /// Sizes at which the accesses can be drawn: those that are given, and others such that indices have a handful of values and,

@@ -4,9 +4,9 @@
 //! that a branch that is not taken contributes nothing at all, whatever its own derivative is.
 
 use super::rules;
-use crate::build::{self, Product};
 use crate::diagnostic::Diagnostic;
-use crate::guard::{self, Guard};
+use crate::domain::guard::{self, Guard};
+use crate::program::build::{self, Product};
 use crate::program::{Cond, CondId, Expr, ExprId, Exprs, TensorId};
 use std::collections::{BTreeMap, HashSet};
 
@@ -73,7 +73,7 @@ pub fn adjoint(
                         if !live.contains(&branch) {
                             continue;
                         }
-                        let condition = if outcome { c } else { guard::negate(exprs, c) };
+                        let condition = if outcome { c } else { build::opposite(exprs, c) };
                         let path = path.narrowed(exprs, condition);
                         send(exprs, &mut pending, &live, branch, path, adjoint);
                     }

@@ -1,10 +1,12 @@
 //! Contributions to the derivative of one tensor, put together into its definition.
 
 use super::gather::Gathered;
-use crate::build;
 use crate::diagnostic::Diagnostic;
+use crate::domain::{bounds, guard};
+use crate::lift;
+use crate::program::build;
 use crate::program::{CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, TensorId};
-use crate::{bounds, factor, guard, nested};
+use crate::simplify::factor;
 
 /// A part of a derivative: `if outer then sum[free in ranges, conditions] value else 0`.
 #[derive(Clone, Debug)]
@@ -103,7 +105,7 @@ fn sum(
     } else {
         full.assumptions.extend(filled.iter().cloned());
         let name = format!("{}_sum", program[tensor].name);
-        nested::add(program, full, name, context, &[])?.0
+        lift::add(program, full, name, context, &[])?.0
     };
     let exprs = &mut program.exprs;
     let mut value = build::multiply(exprs, front, rest);

@@ -1,9 +1,9 @@
 //! Forward mode: the tangent of every definition, from the first to the last.
 
 use super::{Derived, SeedInput, complete, reduction, reverse, rules};
-use crate::build;
 use crate::diagnostic::Diagnostic;
-use crate::nested;
+use crate::lift;
+use crate::program::build;
 use crate::program::names::{self, fresh};
 use crate::program::{Definition, Expr, ExprId, Program, ReduceOp, Tensor, TensorId, TensorKind};
 use std::collections::{HashMap, HashSet};
@@ -73,14 +73,14 @@ fn define_tangent(
     let reduction = definition.reduction.map(|_| ReduceOp::Sum);
     if reduction.is_none() || out.exprs.as_constant(inner) == Some(0.0) {
         let outputs = definition.indices[..definition.rank].to_vec();
-        nested::define_pointwise(out, tangent, outputs, definition.assumptions.clone(), inner);
+        lift::define_pointwise(out, tangent, outputs, definition.assumptions.clone(), inner);
         return Ok(());
     }
     let full = Definition { tensor: tangent, reduction, body: inner, ..definition.clone() };
     let name = format!("{}_sum", out[tangent].name);
-    let (access, _) = nested::add(out, full, name, &context, &[])?;
+    let (access, _) = lift::add(out, full, name, &context, &[])?;
     let outputs = definition.indices[..definition.rank].to_vec();
-    nested::define_pointwise(out, tangent, outputs, definition.assumptions.clone(), access);
+    lift::define_pointwise(out, tangent, outputs, definition.assumptions.clone(), access);
     Ok(())
 }
 

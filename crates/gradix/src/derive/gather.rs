@@ -12,10 +12,10 @@
 //! ```
 
 use crate::diagnostic::Diagnostic;
-use crate::guard::Guard;
+use crate::domain::guard::Guard;
+use crate::domain::system::{self, Solved, Unsolved};
 use crate::program::affine::{div_floor, gcd};
 use crate::program::{Affine, Atom, Constraint, Definition, Range, Relation};
-use crate::system::{self, Solved, Unsolved};
 use gradix_int::{Int, Matrix};
 use std::collections::HashMap;
 

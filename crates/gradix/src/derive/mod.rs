@@ -95,7 +95,7 @@ impl SeedInput {
 /// let ast = gradix::syntax::parse("input x[N]\nf[i, j in 0..3] = x[i]^2").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let derivative = gradix::derive(&program, &gradix::derive::Options::default()).unwrap();
-/// let text = gradix::print::print(&derivative.program).unwrap();
+/// let text = gradix::print(&derivative.program).unwrap();
 /// assert!(text.contains("dx[i] = 2 * x[i] * sum[j] df[i, j]"), "{text}");
 /// ```
 pub fn derive(program: &Program, options: &Options) -> Result<Derived> {

@@ -7,10 +7,11 @@
 //! ```
 
 use super::adjoint::Path;
-use crate::build;
 use crate::diagnostic::Diagnostic;
+use crate::domain::system;
+use crate::lift;
+use crate::program::build;
 use crate::program::{Affine, CondId, Constraint, Definition, Expr, ExprId, Index, Program, ReduceOp};
-use crate::{nested, system};
 
 /// `adjoint` of the result turned into that of the body at one point, and where it flows.
 pub fn through_reduction(
@@ -53,7 +54,7 @@ fn hit(program: &mut Program, definition: &Definition, context: &[Constraint]) -
         ..definition.clone()
     };
     let name = format!("{}_hits", program[definition.tensor].name);
-    let (hits, _) = nested::add(program, full, name, context, &[])?;
+    let (hits, _) = lift::add(program, full, name, context, &[])?;
     Ok(build::equal(&mut program.exprs, hits, one))
 }
 
@@ -114,8 +115,8 @@ fn beside(
         reduction: Some(ReduceOp::Prod),
         conditions,
         assumptions: [definition.assumptions.as_slice(), &definition.conditions].concat(),
-        body: nested::remap(&mut program.exprs, definition.body, &map),
+        body: lift::remap(&mut program.exprs, definition.body, &map),
     };
     let name = format!("{}_prod", program[definition.tensor].name);
-    Ok(nested::add(program, full, name, context, &[])?.0)
+    Ok(lift::add(program, full, name, context, &[])?.0)
 }

@@ -4,14 +4,15 @@ use super::adjoint::{self, Path};
 use super::assemble::{self, Contribution};
 use super::gather::{self, Gathered, Spaces};
 use super::{names, reduction, rules, share};
-use crate::build;
 use crate::diagnostic::Diagnostic;
+use crate::lift;
+use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names::{self as program_names, fresh, fresh_where};
 use crate::program::{
     Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind,
 };
-use crate::{factor, nested};
+use crate::simplify::factor;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -189,7 +190,7 @@ impl Reverse {
             }
         }
         let body = assemble::assemble(&mut self.out, tensor, &outputs, &assumptions, contributions, &self.context)?;
-        nested::define_pointwise(&mut self.out, tensor, outputs, assumptions, body);
+        lift::define_pointwise(&mut self.out, tensor, outputs, assumptions, body);
         Ok(())
     }
 
@@ -234,7 +235,7 @@ impl Reverse {
             if masked || !flow.path.values.is_empty() {
                 self.masked.insert(read);
             }
-            let term = nested::remap(&mut self.out.exprs, term, &gathered.map);
+            let term = lift::remap(&mut self.out.exprs, term, &gathered.map);
             let term = Rewriter::default().rewrite(&mut self.out.exprs, term, &mut Settled(&gathered));
             let contributions = self.contributions.entry(read).or_default();
             assemble::merge(&mut self.out.exprs, contributions, Contribution::new(&gathered, term));

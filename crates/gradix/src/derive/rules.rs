@@ -4,9 +4,8 @@
 //! `x` is the operand and `y` the value of the operation, so that a rule can use it again.
 //! At a kink the derivative is 0; ties of `min` and `max` share it evenly.
 
-use crate::build::{self, divide, multiply, scale, subtract, unary, whole_power};
 use crate::diagnostic::Diagnostic;
-use crate::guard;
+use crate::program::build::{self, divide, multiply, scale, subtract, unary, whole_power};
 use crate::program::{BinaryOp, Cond, ExprId, Exprs, UnaryOp};
 use crate::scalar::{Derivative, Term};
 
@@ -189,6 +188,6 @@ fn sum_of_squares(e: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
 /// `if not condition then value else 0`, written without `not` where possible.
 pub fn unless(exprs: &mut Exprs, condition: crate::program::CondId, value: ExprId) -> ExprId {
     let zero = exprs.constant(0.0);
-    let opposite = guard::negate(exprs, condition);
+    let opposite = build::opposite(exprs, condition);
     build::select(exprs, opposite, value, zero)
 }

@@ -6,8 +6,8 @@
 
 use super::adjoint::Flow;
 use crate::diagnostic::Diagnostic;
-use crate::guard::Guard;
-use crate::nested;
+use crate::domain::guard::Guard;
+use crate::lift;
 use crate::program::expr::Rewriter;
 use crate::program::{BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, UnaryOp};
 use std::collections::{BTreeMap, HashMap};
@@ -49,7 +49,7 @@ pub fn share(
                 body: part,
             };
             let name = format!("{}_adj", program[definition.tensor].name);
-            replaced.insert(part, nested::add(program, full, name, context, &[])?.0);
+            replaced.insert(part, lift::add(program, full, name, context, &[])?.0);
         }
         let mut rewriter = Rewriter::with(replaced);
         for &member in &members {

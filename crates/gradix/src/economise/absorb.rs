@@ -11,13 +11,12 @@
 use super::canon::{Chain, chain};
 use super::share;
 use super::work::{Work, work};
-use crate::bounds;
-use crate::build::{self, Product};
-use crate::guard;
-use crate::nested;
+use crate::domain::{bounds, guard};
+use crate::lift;
+use crate::program::build::{self, Product};
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
-use crate::settle::is_trivial;
+use crate::simplify::settle::is_trivial;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A product in which a part is read.
@@ -202,7 +201,7 @@ fn used(exprs: &mut Exprs, reader: usize, root: ExprId, part: TensorId, count: u
     for (base, divides) in product.parts().filter(|(base, _)| base != access) {
         let known = exprs.used_indices(base, count).iter().zip(&inverse).all(|(used, own)| !used || own.is_some());
         if known {
-            beside.push((base, divides, nested::remap(exprs, base, &map)));
+            beside.push((base, divides, lift::remap(exprs, base, &map)));
         }
     }
     Some(Use { reader, root, product, beside })

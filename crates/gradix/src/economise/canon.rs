@@ -6,7 +6,7 @@
 //! Two equal keys are equal definitions; two equal definitions mostly have equal keys.
 
 use super::number::Numbering;
-use crate::build;
+use crate::program::build;
 use crate::program::expr::Exprs;
 use crate::program::{Affine, Atom, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, ReduceOp, TensorId};
 use std::collections::hash_map::DefaultHasher;

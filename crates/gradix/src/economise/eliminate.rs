@@ -9,10 +9,10 @@
 
 use super::part::{direction_of, part};
 use super::rewrite::{Ids, Rewrite, Risk, domain_without, without};
-use crate::build::{self, Product};
-use crate::nested;
+use crate::domain::system;
+use crate::lift;
+use crate::program::build::{self, Product};
 use crate::program::{Affine, Atom, Constraint, Definition, ExprId, Index, Program, ReduceOp};
-use crate::system;
 use gradix_int::Int;
 
 /// With more reduction indices than this, only single ones are summed first.
@@ -86,7 +86,7 @@ fn over(program: &mut Program, site: &Definition, combination: &Affine, context:
     let names = std::iter::once(site.indices[replaced].name.clone()).chain(others);
     let reduced = names.zip(solved.ranges).map(|(name, range)| Index { name, range });
     let indices = site.indices[..rank].iter().cloned().chain(reduced).collect();
-    let body = nested::remap(&mut program.exprs, site.body, &map);
+    let body = lift::remap(&mut program.exprs, site.body, &map);
     Some(Definition { indices, conditions: Vec::new(), body, ..site.clone() })
 }
 

@@ -10,11 +10,11 @@ use super::canon::{Canon, Chain, Key, chain};
 use super::choose::Provider;
 use super::part::part;
 use super::rewrite::{Ids, Rewrite};
-use crate::build::{self, Product};
-use crate::guard;
+use crate::domain::guard;
+use crate::program::build::{self, Product};
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp};
-use crate::settle::is_trivial;
+use crate::simplify::settle::is_trivial;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What is less costly than this is computed again by each definition that needs it.

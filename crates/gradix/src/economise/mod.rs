@@ -72,7 +72,7 @@ const SUBSTANTIAL: f64 = 0.04;
 /// let ast = gradix::syntax::parse("input A[N, N], B[N, N], x[N]\ny[i] = sum[j, k] A[i, j] * B[j, k] * x[k]").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let cheap = gradix::economise(&program, &[512.0]).unwrap();
-/// let text = gradix::print::print(&cheap).unwrap();
+/// let text = gradix::print(&cheap).unwrap();
 /// assert!(text.contains("y[i] = sum[j] A[i, j] * sum[k] B[j, k] * x[k]"), "{text}");
 /// ```
 pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {

@@ -8,7 +8,7 @@ use super::canon::{Chain, chain, links, sum_of};
 use super::rewrite::{asks_for_outputs, without};
 use super::work::elements;
 use super::{part_name, room, share};
-use crate::build;
+use crate::program::build;
 use crate::program::{Affine, Definition, ExprId, Exprs, Program, ReduceOp, TensorId};
 use std::collections::HashSet;
 

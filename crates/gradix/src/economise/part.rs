@@ -5,10 +5,10 @@
 //! combinations of outer indices, of which all that occur in it are made. These are used if they are fewer than the
 //! indices themselves, or if their ranges are independent of each other and those of the indices are not.
 
-use crate::nested;
+use crate::domain::system;
+use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Constraint, Definition, ExprId, Index, Program, Range, ReduceOp, TensorId};
-use crate::system;
 use gradix_int::Int;
 
 /// A definition, and where its reader reads it.
@@ -52,9 +52,9 @@ pub fn part(
         reduction: (!inner.is_empty()).then_some(ReduceOp::Sum),
         conditions: conditions.iter().map(|c| c.with_indices(&map)).collect(),
         assumptions: assumptions.map(|c| c.with_indices(&map)).collect(),
-        body: nested::remap(&mut program.exprs, body, &map),
+        body: lift::remap(&mut program.exprs, body, &map),
     };
-    let used = nested::used_outputs(program, &full);
+    let used = lift::used_outputs(program, &full);
     let mut kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
     let mut definition = narrowed(program, &full, &kept, context)?;
     // What runs along the reader's last output comes last, if that leaves the ranges simple.
@@ -111,7 +111,7 @@ fn narrowed(program: &mut Program, full: &Definition, kept: &[usize], context: &
         }
         false => full.clone(),
     };
-    let mut definition = nested::narrowed(program, &full, kept, context).ok()?.0;
+    let mut definition = lift::narrowed(program, &full, kept, context).ok()?.0;
     definition.assumptions.retain(|c| c.affine.uses_indices());
     Some(definition)
 }

@@ -1,11 +1,11 @@
 //! One way to write a definition by way of others.
 
 use super::part::Part;
-use crate::bounds;
-use crate::factor;
-use crate::nested;
+use crate::domain::bounds;
+use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, TensorId};
+use crate::simplify::factor;
 
 /// A definition written by way of parts.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Rewrite {
                 && let Some(read) = reads(*tensor)
             {
                 let needed = read.definition.output_domain();
-                if !needed.iter().all(|c| crate::system::implies(&domain, &c.with_indices(subscripts))) {
+                if !needed.iter().all(|c| crate::domain::system::implies(&domain, &c.with_indices(subscripts))) {
                     return false;
                 }
             }
@@ -106,7 +106,7 @@ pub fn without(program: &mut Program, site: &Definition, gone: &[usize], body: E
         reduction: site.reduction.filter(|_| kept.len() > site.rank),
         conditions,
         assumptions: site.assumptions.clone(),
-        body: nested::remap(&mut program.exprs, body, &map),
+        body: lift::remap(&mut program.exprs, body, &map),
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::canon::{Canon, Form};
 use super::hoist::{Reached, reached};
-use crate::guard;
+use crate::domain::{guard, system};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId, TensorKind};
-use crate::system;
 use std::collections::{HashMap, HashSet};
 
 /// A definition that can be read instead of equal ones.
@@ -71,7 +70,7 @@ pub fn share(program: &mut Program, context: &[Constraint]) -> bool {
         let definition = program.definitions[place].clone();
         let form = canon.learn(&program.exprs, &definition);
         let own = Known::new(&definition, &form);
-        let trivial = definition.reduction.is_none() && crate::settle::is_trivial(&program.exprs, body);
+        let trivial = definition.reduction.is_none() && crate::simplify::settle::is_trivial(&program.exprs, body);
         match known.get(&form.key) {
             Some(first) if !trivial && first.covers(&own, context) => {
                 let subscripts = first.subscripts(&form, &definition.outputs());

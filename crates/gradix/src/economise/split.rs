@@ -10,9 +10,9 @@ use super::eliminate::eliminations;
 use super::part::part;
 use super::rewrite::{Ids, Rewrite, Risk, asks_for_outputs, without};
 use super::work::{Work, work};
-use crate::build::{self, Product};
-use crate::factor;
+use crate::program::build::{self, Product};
 use crate::program::{Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, TensorId};
+use crate::simplify::factor;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Add;
 

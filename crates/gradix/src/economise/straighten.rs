@@ -3,7 +3,7 @@
 //! `sum[k in 0..=i] d[i - k]` is `sum[k in 0..=i] d[k]`: where a reduction index occurs only together with outputs, it counts
 //! from there instead. Sums that differ in nothing else become equal.
 
-use crate::nested;
+use crate::lift;
 use crate::program::{Affine, Atom, Definition, ExprId, Exprs, Program};
 use gradix_int::Int;
 
@@ -33,7 +33,7 @@ fn straightened(exprs: &mut Exprs, definition: &mut Definition, index: usize) ->
     let moved = range.map(|bound| bound.scale(&factor) + rest.clone());
     *range = if factor == Int::ONE { moved } else { crate::program::Range { low: moved.high, high: moved.low } };
     definition.conditions = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
-    definition.body = nested::remap(exprs, definition.body, &map);
+    definition.body = lift::remap(exprs, definition.body, &map);
     true
 }
 

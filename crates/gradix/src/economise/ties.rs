@@ -12,13 +12,15 @@
 
 use super::hoist::{Reached, reached};
 use crate::diagnostic::Diagnostic;
+use crate::domain::system;
+use crate::lift;
 use crate::program::constraint::exact_quotient;
 use crate::program::expr::Rewriter;
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, TensorId,
     UnaryOp,
 };
-use crate::{nested, settle, system};
+use crate::simplify::settle;
 use gradix_int::Int;
 use std::collections::HashSet;
 
@@ -129,7 +131,7 @@ fn point(exprs: &mut Exprs, reduction: &Definition, node: ExprId) -> Option<Vec<
         return None;
     }
     let point: Vec<Affine> = found.into_iter().map(Option::unwrap_or_default).collect();
-    (nested::remap(exprs, reduction.body, &point) == node).then_some(point)
+    (lift::remap(exprs, reduction.body, &point) == node).then_some(point)
 }
 
 /// An index expression divided by a number, if that leaves no fractions.
@@ -196,12 +198,12 @@ fn share(
     let name = format!("{}_terms", program[reduction.tensor].name);
     // Over all outputs where the ranges of those that are used can't be told from the others.
     let all: Vec<usize> = (0..terms.rank).collect();
-    let (access, _) = nested::add(program, terms.clone(), name.clone(), context, &[])
-        .or_else(|_| nested::add_over(program, terms, &all, name, context, &[]))?;
+    let (access, _) = lift::add(program, terms.clone(), name.clone(), context, &[])
+        .or_else(|_| lift::add_over(program, terms, &all, name, context, &[]))?;
     let terms = program.definitions.pop().expect("just added");
     program.definitions[place].body = access;
     for Use { place, node, point } in uses {
-        let element = nested::remap(&mut program.exprs, access, &point);
+        let element = lift::remap(&mut program.exprs, access, &point);
         let mut rewriter = Rewriter::with([(node, element)]);
         let body = rewriter.copy(&mut program.exprs, program.definitions[place].body);
         program.definitions[place].body = body;

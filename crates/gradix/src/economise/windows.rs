@@ -13,8 +13,8 @@
 
 use super::part::Part;
 use super::rewrite::{Ids, Rewrite};
-use crate::build;
-use crate::nested;
+use crate::lift;
+use crate::program::build;
 use crate::program::{Affine, Atom, BinaryOp, Definition, ExprId, Index, Program, Range, ReduceOp};
 use gradix_int::Int;
 
@@ -72,7 +72,7 @@ fn window(program: &mut Program, site: &Definition, output: usize, turn: i64) ->
     let (turn, own) = (Int::from(turn), Affine::index(output));
     let mut map: Vec<Affine> = (0..=term).map(Affine::index).collect();
     map[term] = Affine::index(term).add_scaled(&-turn.clone(), &own);
-    let body = nested::remap(&mut program.exprs, site.body, &map);
+    let body = lift::remap(&mut program.exprs, site.body, &map);
     if program.exprs.used_indices(body, term + 1)[output] {
         return None;
     }
@@ -170,7 +170,7 @@ fn block_sums(
         tensor: ids.next(),
         indices: kept.iter().map(index).chain([inner]).collect(),
         rank: within,
-        body: nested::remap(&mut program.exprs, window.body, &map),
+        body: lift::remap(&mut program.exprs, window.body, &map),
         ..site.clone()
     };
     Part { definition, subscripts: kept.iter().map(|&old| Affine::index(old)).collect() }

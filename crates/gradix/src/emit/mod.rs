@@ -93,7 +93,8 @@ fn header(nest: &Nest, real: Real) -> String {
             BufferKind::Temporary => "temporary",
             BufferKind::Local(_) => continue,
         };
-        let extents: Vec<String> = tensor.extents.iter().map(|e| crate::print::affine(&nest.frame, &[], e)).collect();
+        let extents: Vec<String> =
+            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.frame, &[], e)).collect();
         line(&mut text, &format!("    buffer[{i}]   {}[{}], {kind}", tensor.name, extents.join(", ")));
     }
     line(
@@ -131,7 +132,8 @@ fn kernel(
     lines.line(format!("\n/* {}", kernel.doc.join("\n * ")));
     for (buffer, _) in &layout {
         let tensor = &nest.frame[*buffer];
-        let extents: Vec<String> = tensor.extents.iter().map(|e| crate::print::affine(&nest.frame, &[], e)).collect();
+        let extents: Vec<String> =
+            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.frame, &[], e)).collect();
         lines.line(format!(" * local: {}[{}]", tensor.name, extents.join(", ")));
     }
     let [low, high, step] = &work;

@@ -3,7 +3,7 @@
 
 use super::leaves::Placed;
 use super::{Lowering, Making};
-use crate::nested;
+use crate::lift;
 use crate::program::affine::gcd;
 use crate::program::{Affine, Atom, Range};
 use crate::schedule::skew;
@@ -85,7 +85,7 @@ fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, resi
 
 /// Replaces variables everywhere but in the ranges.
 fn replace(lowering: &mut Lowering, placed: &mut Placed, map: &[Affine]) {
-    placed.body = nested::remap(&mut lowering.nest.frame.exprs, placed.body, map);
+    placed.body = lift::remap(&mut lowering.nest.frame.exprs, placed.body, map);
     placed.subscripts = placed.subscripts.iter().map(|s| s.with_indices(map)).collect();
     placed.conditions = placed.conditions.iter().map(|c| c.with_indices(map)).collect();
 }

@@ -8,8 +8,8 @@
 //!
 //! A leaf joins an earlier one if nothing that it reads is made in between, but for elements at the same point.
 
+use crate::lift;
 use crate::nest::{Leaf, Loop, Step};
-use crate::nested;
 use crate::program::{Affine, Exprs, Range, TensorId};
 use gradix_int::Int;
 
@@ -121,7 +121,7 @@ fn renamed(exprs: &mut Exprs, leaf: &Leaf, first: &Leaf) -> Option<Leaf> {
     let loops = first.loops.iter().zip(moved);
     renamed.loops = loops.map(|(l, own)| Loop { variable: l.variable, range: range(own, &l.range) }).collect();
     renamed.subscripts = leaf.subscripts.iter().map(|s| s.with_indices(&map)).collect();
-    renamed.body = nested::remap(exprs, leaf.body, &map);
+    renamed.body = lift::remap(exprs, leaf.body, &map);
     Some(renamed)
 }
 

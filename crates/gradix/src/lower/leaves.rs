@@ -4,8 +4,8 @@ use super::blocks;
 use super::classes;
 use super::pieces::{self, Piece};
 use super::{Lowering, Making, shape};
+use crate::lift;
 use crate::nest::{FIRST, LAST, Leaf, Loop, Step, Work};
-use crate::nested;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Constraint, Definition, ExprId, Exprs, Range, TensorId};
 use crate::schedule::Member;
@@ -76,7 +76,7 @@ impl Lowering<'_> {
             Some(_) => self.in_parts(definition, &own, Affine::index(crate::nest::ITEM)),
             None => own,
         };
-        let body = nested::remap(&mut self.nest.frame.exprs, definition.body, &map);
+        let body = lift::remap(&mut self.nest.frame.exprs, definition.body, &map);
         Placed {
             target,
             subscripts,

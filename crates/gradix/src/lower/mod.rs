@@ -1,7 +1,6 @@
 //! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
 
 mod across;
-mod assume;
 mod blocks;
 mod classes;
 mod fuse;
@@ -9,8 +8,6 @@ mod leaves;
 mod pieces;
 mod shape;
 mod unread;
-
-pub use assume::{Assumed, assume};
 
 use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
 use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
@@ -21,7 +18,7 @@ use gradix_int::Int;
 /// vectors, no tiles of registers and no pieces.
 ///
 /// ```
-/// use gradix::{estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}};
+/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}};
 /// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
 /// let named = name(&gradix::resolve(&ast, &[]).unwrap().program).unwrap();
 /// let sizes = estimate(&named, &[1000.into(), 100.into()]);
@@ -42,7 +39,7 @@ pub fn lower(program: &Program, schedule: &Schedule, estimate: &[f64], real: Rea
     let streamed = streamed(program, estimate, real);
     let nest = Nest { frame, kinds, streamed, kernels: Vec::new(), plain };
     let context = program.size_context();
-    let docs = crate::print::definitions(program);
+    let docs = crate::program::print::definitions(program);
     let slabs = Default::default();
     let mut lowering = Lowering { program, estimate, nest, context, slabs, panels: None, width: 1.0, lanes, docs };
     schedule.groups.iter().for_each(|group| lowering.group(group));

@@ -6,9 +6,11 @@
 
 use super::leaves::Placed;
 use super::{Lowering, Making, shape};
+use crate::domain::{guard, system};
+use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, Range, Relation};
-use crate::{build, guard, simplify, system};
+use crate::simplify;
 use gradix_int::Int;
 
 /// A part of the index space with its own body.

@@ -5,10 +5,9 @@
 //! y[i] = sum[j in 0..=i] e[i, j]             something reads them; nothing does
 //! ```
 
-use crate::guard;
+use crate::domain::{guard, system};
 use crate::nest::{Leaf, Step};
 use crate::program::{Affine, Constraint, Expr, Exprs, TensorId};
-use crate::system;
 
 /// The steps without those that fill a part of a local buffer which no other step reads. `is_local` tells which buffers
 /// nothing but these steps touch; `context` is what holds for the variables. What is written around a ring at one value

@@ -15,7 +15,8 @@ pub fn print(nest: &Nest) -> String {
             BufferKind::Local(kernel) => format!("local of {}", nest.kernels[*kernel].name),
         };
         let tensor = &nest.frame.tensors[i];
-        let extents: Vec<String> = tensor.extents.iter().map(|e| crate::print::affine(&nest.frame, &[], e)).collect();
+        let extents: Vec<String> =
+            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.frame, &[], e)).collect();
         let streamed = if nest.streamed.contains(&TensorId(i as u32)) { ", past the caches" } else { "" };
         let _ = writeln!(text, "{kind} {}[{}]{streamed}", tensor.name, extents.join(", "));
     }
@@ -24,7 +25,7 @@ pub fn print(nest: &Nest) -> String {
 }
 
 fn print_kernel(nest: &Nest, kernel: &Kernel, text: &mut String) {
-    let shown = |affine: &Affine| crate::print::affine(&nest.frame, &[], affine);
+    let shown = |affine: &Affine| crate::program::print::affine(&nest.frame, &[], affine);
     let _ = writeln!(text, "\nkernel {}:", kernel.name);
     for line in &kernel.doc {
         let _ = writeln!(text, "  # {line}");
@@ -75,14 +76,14 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
         depth += 1;
     }
     let subscripts: Vec<String> =
-        leaf.subscripts.iter().map(|s| crate::print::affine(&nest.frame, &names, s)).collect();
+        leaf.subscripts.iter().map(|s| crate::program::print::affine(&nest.frame, &names, s)).collect();
     let becomes = match (leaf.reduction, leaf.accumulate) {
         (None, _) => "=".to_string(),
         (Some(op), true) => format!("{}=", op.combine().name()),
         (Some(op), false) => format!("= {} of", op.name()),
     };
     let place = print_access(nest, leaf.target, &subscripts);
-    let body = crate::print::expression(&nest.frame, &names, leaf.body);
+    let body = crate::program::print::expression(&nest.frame, &names, leaf.body);
     let _ = writeln!(text, "{}{place} {becomes} {body}", "  ".repeat(depth));
 }
 
@@ -96,13 +97,13 @@ fn print_access(nest: &Nest, buffer: TensorId, subscripts: &[String]) -> String 
 }
 
 fn print_constraint(nest: &Nest, names: &[&str], constraint: &Constraint) -> String {
-    crate::print::constraint(&nest.frame, names, constraint)
+    crate::program::print::constraint(&nest.frame, names, constraint)
 }
 
 fn print_range(nest: &Nest, kernel: &Kernel, range: &Range) -> String {
     let names: Vec<&str> = kernel.variables.iter().map(String::as_str).collect();
     let each = |bounds: &[Affine], function: &str| {
-        let shown: Vec<String> = bounds.iter().map(|b| crate::print::affine(&nest.frame, &names, b)).collect();
+        let shown: Vec<String> = bounds.iter().map(|b| crate::program::print::affine(&nest.frame, &names, b)).collect();
         if shown.len() == 1 { shown[0].clone() } else { format!("{function}({})", shown.join(", ")) }
     };
     format!("{}..={}", each(&range.low, "max"), each(&range.high, "min"))

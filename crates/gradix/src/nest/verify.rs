@@ -1,9 +1,9 @@
 //! What must hold of a [`Nest`], and that no access leaves its buffer.
 
 use super::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Nest, Step, Work};
-use crate::guard::{self, Guarded};
+use crate::domain::guard::{self, Guarded};
+use crate::domain::system::{self, Facts, Found};
 use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, TensorId};
-use crate::system::{self, Facts, Found};
 use gradix_int::Int;
 
 /// A subscript that could not be proved to stay inside for all sizes: it is looked at again when the sizes are known.
@@ -73,7 +73,7 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
 
 /// Whether a check holds for these sizes; `false` also where the search was cut short.
 pub fn holds(check: &Check, sizes: &[Int]) -> bool {
-    let rows: Vec<Constraint> = check.outside.iter().map(|c| crate::bounds::at(c, sizes)).collect();
+    let rows: Vec<Constraint> = check.outside.iter().map(|c| crate::domain::bounds::at(c, sizes)).collect();
     matches!(system::find(&rows, 20_000), Found::Nothing) || system::is_empty(&rows)
 }
 

@@ -11,17 +11,21 @@
 //! indices, and is printed there. [`verify`](verify()) lists the invariants.
 
 pub mod affine;
+pub mod build;
 pub mod constraint;
 pub mod expr;
 pub mod hash;
 pub mod names;
 pub mod op;
+pub mod places;
+pub mod print;
 pub mod verify;
 
 pub use affine::{Affine, Atom, ParamId};
 pub use constraint::{Constraint, Relation};
 pub use expr::{Cond, CondId, Expr, ExprId, Exprs};
 pub use op::{BinaryOp, Comparison, ReduceOp, UnaryOp};
+pub use places::{Fold, Places};
 pub use verify::verify;
 
 use gradix_int::Int;

@@ -2,11 +2,11 @@
 
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::domain::system;
 use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Relation, Tensor, TensorId, TensorKind};
 use crate::syntax::ast::{
     Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, ReduceItem, StatementKind,
 };
-use crate::system;
 use gradix_int::Int;
 use std::collections::HashSet;
 

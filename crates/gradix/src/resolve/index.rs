@@ -1,9 +1,9 @@
 //! Index expressions: affine ones, bounds of ranges, and subscripts that choose between affine pieces.
 
-use super::{Fold, Resolver, Symbol};
+use super::{Resolver, Symbol};
 use crate::diagnostic::Diagnostic;
 use crate::program::affine::MAX_COEFFICIENT;
-use crate::program::{Affine, Constraint, distinct};
+use crate::program::{Affine, Constraint, Fold, distinct};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Name, Range as AstRange};
 use gradix_int::Int;
 

@@ -3,8 +3,8 @@
 use super::Resolver;
 use super::survey::{Introduced, Survey, Use};
 use crate::diagnostic::Diagnostic;
+use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Range};
-use crate::system;
 use gradix_int::Int;
 
 impl Resolver {
@@ -169,7 +169,7 @@ impl Resolver {
     }
 
     pub(super) fn show(&self, affine: &Affine) -> String {
-        crate::print::affine(&self.program, &[], affine)
+        crate::program::print::affine(&self.program, &[], affine)
     }
 }
 

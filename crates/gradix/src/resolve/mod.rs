@@ -6,15 +6,15 @@
 //! their own over just the indices that they use, and `clamp`, `wrap`, `reflect`, `pad`, `min` and
 //! `max` in subscripts become choices between affine accesses.
 
+mod body;
 mod declare;
 mod index;
 mod infer;
-mod lower;
 mod survey;
 
-use crate::bounds::{self, Violation};
 use crate::diagnostic::{Diagnostic, Result, Span};
-use crate::program::{Affine, Atom, Constraint, ExprId, ParamId, Program, TensorId};
+use crate::domain::bounds;
+use crate::program::{Affine, Atom, Constraint, ParamId, Places, Program, TensorId};
 use crate::syntax::MAX_ERRORS;
 use crate::syntax::ast::{Ast, StatementKind};
 use gradix_int::Int;
@@ -30,28 +30,6 @@ pub struct Resolved {
     pub program: Program,
     /// Where it was written.
     pub places: Places,
-}
-
-/// Where the parts of a program stand in the source, for messages once the sizes are known.
-#[derive(Clone, Debug, Default)]
-pub struct Places {
-    /// Accesses, by the tensor whose definition they are in.
-    pub accesses: HashMap<(TensorId, ExprId), Span>,
-    /// The subscripts, by access and dimension, that `wrap` or `reflect` brings back into their tensor.
-    pub folded: HashMap<(Span, usize), Fold>,
-    /// Requirements on sizes, each with what asked for it and where.
-    pub requirements: Vec<(Constraint, Diagnostic)>,
-    /// Requirements on sizes that follow from subscripts. Where one fails, a subscript leaves its tensor.
-    pub implied: Vec<Constraint>,
-}
-
-/// A function that brings a subscript back into its tensor, from a limited distance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    /// `wrap`
-    Wrap,
-    /// `reflect`
-    Reflect,
 }
 
 /// Gives every name its meaning. `fixed` holds the sizes that are fixed from outside.
@@ -97,7 +75,7 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
         return Err(resolver.diagnostics);
     }
     let Resolver { mut program, mut places, .. } = resolver;
-    let (tensors, exprs) = crate::tidy::tidy(&mut program, false);
+    let (tensors, exprs) = crate::simplify::tidy::tidy(&mut program, false);
     let accesses = places.accesses.into_iter();
     places.accesses =
         accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
@@ -153,32 +131,18 @@ impl Resolver {
     fn check_bounds(&mut self) {
         let context = self.program.size_context();
         for violation in bounds::certain(&self.program, &context) {
-            let diagnostic = describe(&self.program, &violation, &self.places);
+            let diagnostic = violation.describe(&self.program, &self.places);
             self.report(diagnostic);
         }
     }
 
     /// A size that is the smallest or largest of several expressions.
     fn derived_size(&mut self, parts: Vec<Affine>, smallest: bool) -> Affine {
-        crate::extent::extent(&mut self.program, parts, smallest)
+        crate::domain::extent::extent(&mut self.program, parts, smallest)
     }
 }
 
 /// `size >= least`
 fn lower_bound(size: ParamId, least: &Int) -> Constraint {
     Constraint::at_most(Affine::constant(least.clone()), Affine::param(size))
-}
-
-/// The message for a subscript that leaves its tensor.
-pub fn describe(program: &Program, violation: &Violation, places: &Places) -> Diagnostic {
-    let diagnostic = violation.diagnostic(program);
-    let Some(&span) = places.accesses.get(&(violation.definition, violation.access)) else { return diagnostic };
-    let hint = match places.folded.get(&(span, violation.dimension)) {
-        Some(Fold::Wrap) => {
-            "'wrap' reaches one extent far: for an extent n that is not fixed, its argument stays in -n..2*n"
-        }
-        Some(Fold::Reflect) => "'reflect' mirrors once: for an extent n, its argument stays in -(n - 1)..=2*(n - 1)",
-        None => return diagnostic.at(span),
-    };
-    Diagnostic { hints: vec![hint.to_string()], ..diagnostic.at(span) }
 }

@@ -6,14 +6,14 @@ use super::reach::{Held, Reach};
 use super::turn::turn;
 use super::{PAYS, extents, skew, step_cost};
 use crate::diagnostic::Diagnostic;
-use crate::nested;
+use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
     Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Tensor, TensorId,
     TensorKind, UnaryOp, elements,
 };
-use crate::settle;
+use crate::simplify::settle;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
@@ -177,7 +177,7 @@ struct Inline<'a> {
 impl Rules for Inline<'_> {
     fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
         match self.bodies.get(&tensor) {
-            Some(&body) => nested::remap(exprs, body, &subscripts),
+            Some(&body) => lift::remap(exprs, body, &subscripts),
             None => exprs.access(tensor, subscripts),
         }
     }
@@ -196,7 +196,7 @@ fn skew(program: &mut Program, estimate: &[f64]) {
         }
         let mut map: Vec<Affine> = indices.iter().map(|&i| Affine::index(i)).collect();
         skew::apply(&mut map, &mut ranges, &indices, v, &skews);
-        let body = nested::remap(&mut program.exprs, definition.body, &map);
+        let body = lift::remap(&mut program.exprs, definition.body, &map);
         let definition = &mut program.definitions[position];
         definition.body = body;
         definition.conditions = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();

@@ -6,8 +6,8 @@
 //! a little beyond the slab. Where several indices would do, all are carried along until something decides.
 
 use super::{Group, ITEM_WORK, MANY_ITEMS, Member, extents};
+use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
-use crate::system;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 

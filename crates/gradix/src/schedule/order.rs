@@ -10,7 +10,7 @@
 //! rows. Costs are those of the lanes of a loop, in loads and stores; only what makes a difference is changed.
 
 use super::{extents, step_cost};
-use crate::nested;
+use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Definition, Expr, Exprs, Program, TensorId, TensorKind};
 
@@ -107,7 +107,7 @@ pub fn move_last(program: &mut Program, position: usize, tensor: TensorId, dimen
     }
     let constraints = definition.conditions.iter_mut().chain(&mut definition.assumptions);
     constraints.for_each(|constraint| *constraint = constraint.with_indices(&map));
-    definition.body = nested::remap(&mut program.exprs, definition.body, &map);
+    definition.body = lift::remap(&mut program.exprs, definition.body, &map);
     for definition in &mut program.definitions {
         let mut rules = MoveLast { tensor, dimension };
         definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);

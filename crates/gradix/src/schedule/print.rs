@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// The groups of definitions, where each is kept, and the predicted operations, bytes and buffers (8 bytes a number).
 pub fn print(program: &Program, schedule: &Schedule) -> String {
-    let (mut text, docs) = (String::new(), crate::print::definitions(program));
+    let (mut text, docs) = (String::new(), crate::program::print::definitions(program));
     for (number, group) in schedule.groups.iter().enumerate() {
         if number > 0 {
             text.push('\n');
@@ -80,13 +80,13 @@ fn operations(program: &Program, definition: &Definition) -> String {
     let names: Vec<&str> = definition.indices.iter().map(|i| i.name.as_str()).collect();
     let points = definition.indices.iter().map(|index| {
         let extent = (index.range.high[0].clone() - index.range.low[0].clone()).shift(1);
-        factor(&crate::print::affine(program, &names, &extent))
+        factor(&crate::program::print::affine(program, &names, &extent))
     });
     std::iter::once(count.to_string()).chain(points).collect::<Vec<_>>().join("*")
 }
 
 fn factors(program: &Program, extents: &[Affine]) -> Vec<String> {
-    extents.iter().map(|e| factor(&crate::print::affine(program, &[], e))).collect()
+    extents.iter().map(|e| factor(&crate::program::print::affine(program, &[], e))).collect()
 }
 
 /// A sum in parentheses.

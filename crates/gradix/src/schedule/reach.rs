@@ -3,9 +3,9 @@
 //! An argument may be the storage of a view (see [`store`](crate::store())), whose extents are sizes of their own: what
 //! lies past the view is not to be touched, and may be far more than what is read.
 
-use crate::guard::{self, Guard};
+use crate::domain::guard::{self, Guard};
+use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Expr, ParamId, Program, TensorId};
-use crate::system;
 
 /// An argument, one of its dimensions, and the extents of what a copy holds.
 pub type Held = ((TensorId, usize), Vec<Affine>);
@@ -89,7 +89,8 @@ mod tests {
     fn check(text: &str, expected: Option<&[&str]>) {
         let program = crate::syntax::parse(text).and_then(|ast| crate::resolve(&ast, &[])).unwrap().program;
         let held = Reach::of(&program).held(&program, program.tensor("x").unwrap());
-        let held = held.map(|held| held.iter().map(|e| crate::print::affine(&program, &[], e)).collect::<Vec<_>>());
+        let held =
+            held.map(|held| held.iter().map(|e| crate::program::print::affine(&program, &[], e)).collect::<Vec<_>>());
         assert_eq!(held.as_deref(), expected.map(|e| e.iter().map(|e| e.to_string()).collect::<Vec<_>>()).as_deref());
     }
 

@@ -4,7 +4,7 @@ use crate::points::{all_hold, of_definition, value};
 use crate::random::{Scope, program, shown, sizes};
 use crate::{Verdict, check_systems};
 use gradix::Int;
-use gradix::bounds::{Open, certain, requirements, stays_inside};
+use gradix::domain::bounds::{Open, certain, requirements, stays_inside};
 use gradix::program::{Affine, Expr, ParamId, TensorId};
 
 #[test]
@@ -22,7 +22,7 @@ fn subscripts_that_leave_are_found_and_no_others() {
         let guard = Scope::new(0..count, params, floors.min(1)).constraints(noise, 2);
         let access = program.exprs.access(TensorId(0), vec![subscript.clone()]);
         let zero = program.exprs.constant(0.0);
-        program.definitions[0].body = match gradix::guard::all(&mut program.exprs, &guard) {
+        program.definitions[0].body = match gradix::domain::guard::all(&mut program.exprs, &guard) {
             Some(condition) => program.exprs.add(Expr::Select(condition, access, zero)),
             None => access,
         };

@@ -3,7 +3,8 @@
 use crate::points::{all_hold, holds, of_box};
 use crate::random::{Noise, Scope};
 use crate::{Verdict, check_systems};
-use gradix::guard;
+use gradix::domain::guard;
+use gradix::program::build;
 use gradix::program::{Cond, CondId, Exprs};
 
 #[test]
@@ -14,7 +15,7 @@ fn cases_are_disjoint_and_cover_the_condition() {
         for outcome in [true, false] {
             let cases = guard::cases(&mut exprs, condition, outcome);
             let facts = guard::facts(&exprs, condition, outcome);
-            let negated = guard::negate(&mut exprs, condition);
+            let negated = build::opposite(&mut exprs, condition);
             for point in of_box(2, -3, 6) {
                 let meant = truth(&exprs, condition, &point) == outcome;
                 let covered = cases.iter().filter(|(guard, _)| all_hold(guard, &point, &[])).count();

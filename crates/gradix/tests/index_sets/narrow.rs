@@ -3,8 +3,9 @@
 use crate::points::{all_hold, holds, of_definition, over};
 use crate::random::{Noise, Scope, program, shown, sizes};
 use crate::{Verdict, check_systems};
+use gradix::lift;
 use gradix::program::{Affine, Cond, CondId, Constraint, Definition, Expr, ExprId, Program, Range};
-use gradix::{factor, narrow, nested};
+use gradix::simplify::{factor, narrow};
 
 #[test]
 fn narrowed_reductions_have_the_same_terms() {
@@ -70,7 +71,7 @@ fn outputs_that_go_leave_no_point_behind() {
         // Ranges and conditions of the reduction may not mention what goes.
         full.indices.truncate(full.rank);
         (full.reduction, full.conditions, full.body) = (None, Vec::new(), program.exprs.constant(1.0));
-        let Ok((narrowed, _)) = nested::narrowed(&mut program, &full, &kept, &context) else {
+        let Ok((narrowed, _)) = lift::narrowed(&mut program, &full, &kept, &context) else {
             return Verdict::Refused;
         };
         for sizes in sizes(&program) {
@@ -93,7 +94,7 @@ fn conditional(noise: &mut Noise) -> Program {
     let mut program = program(noise, floors);
     let (count, params) = (program.definitions[0].indices.len(), program.params.len());
     let rows = Scope::new(0..count, params, floors).constraints(noise, 2);
-    let condition = gradix::guard::all(&mut program.exprs, &rows);
+    let condition = gradix::domain::guard::all(&mut program.exprs, &rows);
     let (body, zero) = (program.definitions[0].body, program.exprs.constant(0.0));
     if let Some(condition) = condition.filter(|_| noise.percent(60)) {
         program.definitions[0].body = program.exprs.add(Expr::Select(condition, body, zero));

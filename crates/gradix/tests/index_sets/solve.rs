@@ -3,8 +3,8 @@
 use crate::points::{all_hold, holds, of_box, over, value};
 use crate::random::{Noise, Scope, shown};
 use crate::{Verdict, check_systems};
+use gradix::domain::system;
 use gradix::program::{Affine, Atom, Constraint, Range};
-use gradix::system;
 
 /// How many indices: the first are known, the others are solved for.
 const KNOWN: usize = 2;

@@ -2,16 +2,22 @@
 //!
 //! The passes are repeated until nothing changes, so simplifying twice is simplifying once.
 
-use crate::build::{self, Build};
+pub mod factor;
+pub mod narrow;
+pub mod settle;
+pub mod tidy;
+
 use crate::diagnostic::Diagnostic;
+use crate::domain::system::{self, Facts};
+use crate::domain::{bounds, guard};
+use crate::lift;
+use crate::program::build::{self, Build};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp,
     TensorId, TensorKind, UnaryOp,
 };
-use crate::system::{self, Facts};
-use crate::{bounds, factor, guard, narrow, nested, settle, tidy};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 /// let ast = gradix::syntax::parse("input x[N]\ny[i] = sum[k in 0..3] 2 * x[i] * 1 * k + 0").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let simple = gradix::simplify(&program).unwrap();
-/// assert!(gradix::print::print(&simple).unwrap().contains("y[i] = 2 * x[i] * sum[k in 0..3] k"));
+/// assert!(gradix::print(&simple).unwrap().contains("y[i] = 2 * x[i] * sum[k in 0..3] k"));
 /// ```
 pub fn simplify(program: &Program) -> Result<Program, Diagnostic> {
     let mut out = program.clone();
@@ -132,14 +138,14 @@ fn factor_sums(program: &mut Program) -> Result<bool, Diagnostic> {
         } else {
             definition.assumptions.extend(filled.iter().cloned());
             let name = program[tensor].name.clone();
-            nested::add(program, definition, name, &context, &[])?.0
+            lift::add(program, definition, name, &context, &[])?.0
         };
         let exprs = &mut program.exprs;
         let (mut body, zero) = (build::multiply(exprs, front, rest), exprs.constant(0.0));
         if let Some(condition) = guard::all(exprs, &filled) {
             body = build::select(exprs, condition, body, zero);
         }
-        nested::define_pointwise(program, tensor, outputs, assumptions, body);
+        lift::define_pointwise(program, tensor, outputs, assumptions, body);
     }
     Ok(changed)
 }
@@ -218,7 +224,7 @@ impl Simplify {
             Cond::Index(constraint) => self.decide(&constraint).map_or(Ok(id), Err),
             Cond::Compare(..) => build::decided(exprs, id).map_or(Ok(id), Err),
             Cond::Not(a) => match self.reduce(exprs, a) {
-                Ok(a) => Ok(guard::negate(exprs, a)),
+                Ok(a) => Ok(build::opposite(exprs, a)),
                 Err(outcome) => Err(!outcome),
             },
             Cond::And(a, b) => match (self.reduce(exprs, a), self.reduce(exprs, b)) {

@@ -8,14 +8,13 @@
 //! sum[k in 5..3] x[k]                 0                           no point
 //! ```
 
-use crate::build;
-use crate::guard;
+use crate::domain::{guard, system};
+use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp,
     Relation, UnaryOp,
 };
-use crate::system;
 
 /// Narrows the reductions that are `open`, and says whether one changed.
 pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Definition) -> bool) -> bool {

@@ -1,6 +1,6 @@
 //! A program for some sizes only.
 
-use crate::build;
+use crate::program::build;
 use crate::program::expr::{CondId, Rewriter, Rules};
 use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Index, ParamId, ParamKind, Program};
 use gradix_int::Int;
@@ -23,7 +23,7 @@ pub enum Assumed {
 /// let ast = gradix::syntax::parse("input x[N]; y[i in 0..N - 2] = sum[k in 0..N // 2] x[i]").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let special = assume(&program, &[Assumed::Exactly(7.into())]);
-/// assert!(gradix::print::print(&special).unwrap().contains("y[i in 0..5] = sum[k in 0..3] x[i]"));
+/// assert!(gradix::print(&special).unwrap().contains("y[i in 0..5] = sum[k in 0..3] x[i]"));
 /// ```
 pub fn assume(program: &Program, assumed: &[Assumed]) -> Program {
     let mut program = program.clone();

@@ -1,12 +1,12 @@
 //! No program reads outside a tensor: subscripts that can, with the index values that do it.
 
 use crate::diagnostic::Diagnostic;
-use crate::extent;
-use crate::guard::{self, Guard, Guarded};
+use crate::domain::extent;
+use crate::domain::guard::{self, Guard, Guarded};
+use crate::domain::system::{self, Facts, Found};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, Expr, ExprId, ParamId, Program, Relation, TensorId, TensorKind,
+    Affine, Atom, Constraint, Definition, Expr, ExprId, Fold, ParamId, Places, Program, Relation, TensorId, TensorKind,
 };
-use crate::system::{self, Facts, Found};
 use gradix_int::Int;
 
 /// The effort spent to find index values for a message or to rule them out.
@@ -299,13 +299,28 @@ fn witness(definition: &Definition, place: &Place, rows: &[Constraint]) -> Optio
 }
 
 impl Violation {
-    /// The message, without a place in the source.
-    pub fn diagnostic(&self, program: &Program) -> Diagnostic {
+    /// The message, at its place in the source if that is known.
+    pub fn describe(&self, program: &Program, places: &Places) -> Diagnostic {
+        let diagnostic = self.diagnostic(program);
+        let Some(&span) = places.accesses.get(&(self.definition, self.access)) else { return diagnostic };
+        let hint = match places.folded.get(&(span, self.dimension)) {
+            Some(Fold::Wrap) => {
+                "'wrap' reaches one extent far: for an extent n that is not fixed, its argument stays in -n..2*n"
+            }
+            Some(Fold::Reflect) => {
+                "'reflect' mirrors once: for an extent n, its argument stays in -(n - 1)..=2*(n - 1)"
+            }
+            None => return diagnostic.at(span),
+        };
+        Diagnostic { hints: vec![hint.to_string()], ..diagnostic.at(span) }
+    }
+
+    fn diagnostic(&self, program: &Program) -> Diagnostic {
         let definition = program.definition_of(self.definition).expect("the violation is in a definition");
         let Expr::Access(tensor, subscripts) = &program.exprs[self.access] else { unreachable!("an access") };
         let name = &program[*tensor].name;
         let names: Vec<&str> = definition.indices.iter().map(|i| i.name.as_str()).collect();
-        let subscript = crate::print::affine(program, &names, &subscripts[self.dimension]);
+        let subscript = crate::program::print::affine(program, &names, &subscripts[self.dimension]);
         let extent = &program[*tensor].extents[self.dimension];
         let at = |atom: &Atom| match atom {
             Atom::Param(p) => self.sizes.iter().find(|(q, _)| q == p).map_or(Int::ZERO, |(_, v)| v.clone()),
@@ -325,7 +340,7 @@ impl Violation {
             self.value,
             match extent.as_constant() {
                 Some(number) => number.to_string(),
-                None => format!("{} = {}", crate::print::affine(program, &[], extent), extent.evaluate(&at)),
+                None => format!("{} = {}", crate::program::print::affine(program, &[], extent), extent.evaluate(&at)),
             },
         );
         Diagnostic::error("out-of-bounds", message)

@@ -1,11 +1,12 @@
 //! The one canonical layout of a program, so that equal programs are equal values.
 
+use crate::domain::system;
+use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range,
     TensorId, TensorKind, distinct, names,
 };
-use crate::{nested, system};
 use std::collections::{HashMap, HashSet};
 
 /// Brings a program into its one canonical layout: inputs first; every nested definition right before
@@ -158,7 +159,7 @@ fn sorted_outputs(program: &mut Program, place: usize, order: &[usize]) -> Optio
         indices.iter_mut().zip(ranges).for_each(|(index, range)| index.range = range);
         assumptions = rest;
     }
-    let body = nested::remap(&mut program.exprs, definition.body, &map);
+    let body = lift::remap(&mut program.exprs, definition.body, &map);
     let conditions = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
     Some(Definition { indices, assumptions, conditions, body, ..definition })
 }

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::explain::range;
-use crate::print;
+use crate::program::print;
 use crate::program::{Comparison, Cond, CondId, Definition, Expr, ExprId, Program, TensorId, TensorKind};
 use crate::scalar::BINARY;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use std::fmt::Write;
 /// ```
 /// let ast = gradix::syntax::parse("input x\ny = sin(x)").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
-/// let nodes = gradix::graph::graph(&program, None);
+/// let nodes = gradix::explain::graph::graph(&program, None);
 /// let labels: Vec<&str> = nodes.iter().map(|node| node.label.as_str()).collect();
 /// assert_eq!((labels, nodes[1].operands.as_slice()), (vec!["x", "sin", "y"], &[0][..]));
 /// ```
@@ -40,7 +40,7 @@ pub fn graph(program: &Program, derivative: Option<&Program>) -> Vec<Node> {
 /// ```
 /// let ast = gradix::syntax::parse("input x\ny = sin(x)").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
-/// let dot = gradix::graph::dot(&gradix::graph::graph(&program, None));
+/// let dot = gradix::explain::graph::dot(&gradix::explain::graph::graph(&program, None));
 /// assert!(dot.starts_with("digraph program {") && dot.contains("[label=\"sin\""), "{dot}");
 /// ```
 pub fn dot(nodes: &[Node]) -> String {

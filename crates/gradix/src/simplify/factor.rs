@@ -3,11 +3,10 @@
 //! Where the sum is empty its value is 0, whatever `a` is. So `a` comes out only if the sum is never
 //! empty, or if `a` can be computed there and is finite.
 
-use crate::bounds;
-use crate::build::{self, Product};
+use crate::domain::{bounds, system};
+use crate::program::build::{self, Product};
 use crate::program::{Affine, BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, UnaryOp};
 use crate::scalar::Finite;
-use crate::system;
 use std::collections::HashSet;
 
 /// Splits the body of a sum into what comes out and what stays; `None` if nothing comes out.

@@ -1,10 +1,10 @@
 //! Values for the sizes of a program: from arrays and names, or chosen for a trial run.
 
-use crate::bounds::Open;
 use crate::diagnostic::{Diagnostic, Result, counted};
+use crate::domain::bounds::Open;
+use crate::domain::system;
+use crate::program::Places;
 use crate::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Relation, TensorId};
-use crate::resolve::Places;
-use crate::system;
 use gradix_int::Int;
 
 /// What is known about sizes before a run: the shapes of arrays and values given by name.
@@ -32,7 +32,7 @@ pub fn bind(program: &Program, known: &Known, places: &Places) -> Result<Vec<Int
     check_values(program, &values, known, places)?;
     let violations = Open::of(program, &places.implied).at_sizes(&values);
     if !violations.is_empty() {
-        return Err(violations.iter().map(|v| crate::resolve::describe(program, v, places)).collect());
+        return Err(violations.iter().map(|v| v.describe(program, places)).collect());
     }
     let broken = broken_facts(program, &places.implied, &values, places);
     if broken.is_empty() { Ok(values) } else { Err(broken) }
@@ -183,7 +183,7 @@ fn impossible_lengths(program: &Program, known: &Known, values: &[Option<Int>]) 
             };
             if system::is_empty(&[context.as_slice(), &[partly(&agrees, values)]].concat()) {
                 let place = format!("dimension {} of '{}'", dimension + 1, program[*id].name);
-                let extent = crate::print::affine(program, &[], extent);
+                let extent = crate::program::print::affine(program, &[], extent);
                 let message = format!("{place} has length {length}, but its extent {extent} can't be that");
                 found.push(Diagnostic::error("wrong-shape", message));
             }
@@ -252,7 +252,7 @@ fn check_values(program: &Program, values: &[Int], known: &Known, places: &Place
                 let place = format!("dimension {} of '{}'", dimension + 1, tensor.name);
                 let extent = match extent.as_constant() {
                     Some(_) => "extent".to_string(),
-                    None => format!("extent {}", crate::print::affine(program, &[], extent)),
+                    None => format!("extent {}", crate::program::print::affine(program, &[], extent)),
                 };
                 let message = format!("{place} has length {length}, but its {extent} is {expected}");
                 found.push(with_sizes(Diagnostic::error("wrong-shape", message), program, values));
@@ -272,7 +272,7 @@ fn broken_facts(program: &Program, facts: &[Constraint], values: &[Int], places:
     let told = broken.map(|fact| {
         let asked = places.requirements.iter().find(|(c, _)| c == fact).map(|(_, d)| d.clone());
         let plain = || {
-            let text = crate::print::constraint(program, &[], fact);
+            let text = crate::program::print::constraint(program, &[], fact);
             Diagnostic::error("size-bound", format!("these sizes do not satisfy {text}"))
         };
         with_sizes(asked.unwrap_or_else(plain), program, values)

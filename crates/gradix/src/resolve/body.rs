@@ -3,6 +3,9 @@
 use super::index::{Pieces, argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span, counted};
+use crate::domain::{bounds, guard};
+use crate::lift;
+use crate::program::build;
 use crate::program::{
     Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Range, ReduceOp,
     Tensor, TensorId, TensorKind, UnaryOp,
@@ -10,7 +13,6 @@ use crate::program::{
 use crate::scalar::{self, Function};
 use crate::syntax::FUNCTIONS;
 use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
-use crate::{bounds, build, guard, nested};
 
 type Lowered<T> = Result<T, Diagnostic>;
 
@@ -91,7 +93,7 @@ impl Resolver {
         let extents = outputs.iter().map(|i| i.range.high[0].shift(1)).collect();
         let name = definition.name.text.clone();
         let tensor = self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
-        let merged = nested::define(&mut self.program, tensor, outputs, Vec::new(), body);
+        let merged = lift::define(&mut self.program, tensor, outputs, Vec::new(), body);
         let own = frame.accesses.into_iter().map(|(access, span)| (tensor, access, span));
         for (owner, access, span) in frame.placed.into_iter().chain(own) {
             let owner = if Some(owner) == merged { tensor } else { owner };
@@ -200,12 +202,12 @@ impl Resolver {
         let context = self.program.size_context();
         let full = self.under_split_conditions(full, frame, &context);
         let before = self.program.definitions.len();
-        let (access, map) = nested::add_written(&mut self.program, full, name, &context, &frame.shared)?;
+        let (access, map) = lift::add_written(&mut self.program, full, name, &context, &frame.shared)?;
         if self.program.definitions.len() > before {
             frame.shared.push(access);
             let tensor = self.program.definitions[before].tensor;
             for (id, span) in own {
-                let moved = nested::remap(&mut self.program.exprs, id, &map);
+                let moved = lift::remap(&mut self.program.exprs, id, &map);
                 frame.placed.push((tensor, moved, span));
             }
         }
@@ -583,7 +585,7 @@ impl Resolver {
             }
             ExprKind::Not(a) => {
                 let a = self.condition(a, frame)?;
-                Ok(guard::negate(&mut self.program.exprs, a))
+                Ok(build::opposite(&mut self.program.exprs, a))
             }
             ExprKind::Binary { op: op @ (ast::BinaryOp::And | ast::BinaryOp::Or), left, right } => {
                 let a = self.condition(left, frame)?;
@@ -634,7 +636,7 @@ impl Resolver {
                 CompareOp::Eq | CompareOp::Ne => Constraint::equal(a, b),
             };
             let id = self.program.exprs.add_condition(Cond::Index(condition));
-            return if op == CompareOp::Ne { guard::negate(&mut self.program.exprs, id) } else { id };
+            return if op == CompareOp::Ne { build::opposite(&mut self.program.exprs, id) } else { id };
         }
         let (a, b) = (left.value, right.value);
         let exprs = &mut self.program.exprs;
@@ -684,7 +686,7 @@ impl Frame {
         self.assumptions.extend(guard::facts(exprs, condition, outcome));
         let open = build::decided(exprs, condition).is_none() && !guard::has_values(exprs, condition);
         if open && guard::cases(exprs, condition, outcome).len() > 1 {
-            let held = if outcome { condition } else { guard::negate(exprs, condition) };
+            let held = if outcome { condition } else { build::opposite(exprs, condition) };
             self.split.push(held);
         }
     }

@@ -16,7 +16,7 @@ use crate::program::{
     Affine, Atom, Constraint, Definition, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range, TensorId,
     TensorKind, names, verify,
 };
-use crate::tidy;
+use crate::simplify::tidy;
 use std::collections::HashSet;
 
 /// The program for a batch of some of its inputs, which are all the same program's. They, and the results that depend on
@@ -27,7 +27,7 @@ use std::collections::HashSet;
 /// let ast = gradix::syntax::parse("input x[N, K], w[K]\ny[i] = sum[k] x[i, k] * w[k]\ns = sum[k] w[k]").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let batch = gradix::batch(&program, &[program.tensor("x").unwrap()]);
-/// let text = gradix::print::print(&batch).unwrap();
+/// let text = gradix::print(&batch).unwrap();
 /// assert!(text.ends_with("input x[B, N, K], w[K]\ny[b, i] = sum[k] x[b, i, k] * w[k]\ns = sum[k] w[k]\n"), "{text}");
 /// ```
 pub fn batch(program: &Program, batched: &[TensorId]) -> Program {
@@ -109,7 +109,7 @@ impl Rules for Widened<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::print;
+    use crate::program::print;
 
     fn resolve(text: &str) -> Program {
         let resolved = crate::syntax::parse(text).and_then(|ast| crate::resolve(&ast, &[]));

@@ -11,11 +11,12 @@
 //!
 //! and everything that is known about programs holds for it: it is printed, derived, scheduled and checked like any other.
 
+use crate::domain::system;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, Program, TensorId, TensorKind, names, verify,
 };
-use crate::{system, tidy};
+use crate::simplify::tidy;
 use gradix_int::Int;
 use std::collections::HashMap;
 
@@ -69,7 +70,7 @@ impl Layout {
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// // The last column of a matrix, from its end to its start.
 /// let layout = Layout { dimensions: vec![vec![(0, -1)], vec![]] };
-/// let text = gradix::print::print(&gradix::store(&program, &[(program.tensor("x").unwrap(), layout)])).unwrap();
+/// let text = gradix::print(&gradix::store(&program, &[(program.tensor("x").unwrap(), layout)])).unwrap();
 /// assert!(text.contains("param N, x_stored_1 >= N, x_stored_2 >= 1\ninput x[x_stored_1, x_stored_2]\n"), "{text}");
 /// assert!(text.contains("y[i in 0..N] = x[N - i - 1, 0] * i"), "{text}");
 /// ```
@@ -125,9 +126,9 @@ impl Rules for Stored<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::print;
-    use crate::resolve::Places;
-    use crate::sizes::{Known, bind};
+    use crate::domain::sizes::{Known, bind};
+    use crate::program::Places;
+    use crate::program::print;
 
     fn resolve(text: &str) -> Program {
         let resolved = crate::syntax::parse(text).and_then(|ast| crate::resolve(&ast, &[]));
@@ -222,7 +223,7 @@ mod tests {
             let context = program.size_context();
             for definition in program.definitions.clone() {
                 let domain = [context.as_slice(), &definition.domain()].concat();
-                assert!(crate::bounds::stays_inside(&mut program, definition.body, &domain), "{dimensions:?}");
+                assert!(crate::domain::bounds::stays_inside(&mut program, definition.body, &domain), "{dimensions:?}");
             }
         }
     }

@@ -1,13 +1,12 @@
 //! Reductions inside expressions: definitions of their own, over just the indices that they use.
 
-use crate::bounds;
 use crate::diagnostic::Diagnostic;
-use crate::guard;
+use crate::domain::system::{self, Facts, Unsolved};
+use crate::domain::{bounds, guard};
 use crate::program::expr::{Rewriter, Rules, WithIndices};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
 };
-use crate::system::{self, Facts, Unsolved};
 
 /// Adds `full`, a reduction whose outputs are all indices around it, as a nested definition over those
 /// that it uses. Gives the access that stands for it and where each index went. An equal definition

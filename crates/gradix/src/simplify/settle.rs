@@ -5,13 +5,15 @@
 //! twice), keeps a reduction that is read once nested, and gives the others a name and a box of their own.
 
 use crate::diagnostic::Diagnostic;
+use crate::domain::{bounds, extent, guard, system};
+use crate::lift;
+use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names::fresh;
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
     TensorId, TensorKind, UnaryOp,
 };
-use crate::{bounds, build, extent, guard, nested, system};
 use std::collections::{HashMap, HashSet};
 
 /// Settles every definition, and says whether anything changed. Those in `generated` are the compiler's own
@@ -54,10 +56,10 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
     let mut kept: HashMap<TensorId, Vec<usize>> = HashMap::new();
     let mut changed = false;
     for mut definition in std::mem::take(&mut program.definitions) {
-        let used = nested::used_outputs(program, &definition);
+        let used = lift::used_outputs(program, &definition);
         let tensor = definition.tensor;
         let assumed = definition.assumptions.len();
-        nested::drop_needless_assumptions(program, &mut definition, &context);
+        lift::drop_needless_assumptions(program, &mut definition, &context);
         changed |= definition.assumptions.len() < assumed;
         if definition.reduction.is_none() || !used.contains(&false) {
             program.definitions.push(definition);
@@ -66,15 +68,15 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
         changed = true;
         if program[tensor].kind == TensorKind::Nested {
             let positions: Vec<usize> = (0..definition.rank).filter(|&i| used[i]).collect();
-            let mut narrowed = nested::narrowed(program, &definition, &positions, &context)?.0;
-            nested::drop_needless_assumptions(program, &mut narrowed, &context);
+            let mut narrowed = lift::narrowed(program, &definition, &positions, &context)?.0;
+            lift::drop_needless_assumptions(program, &mut narrowed, &context);
             program.definitions.push(narrowed);
             program.tensors[tensor.0 as usize].rank = positions.len();
             kept.insert(tensor, positions);
         } else {
             let (name, outputs) = (program[tensor].name.clone(), definition.indices[..definition.rank].to_vec());
-            let (access, _) = nested::add(program, definition, name, &context, &[])?;
-            nested::define_pointwise(program, tensor, outputs, Vec::new(), access);
+            let (access, _) = lift::add(program, definition, name, &context, &[])?;
+            lift::define_pointwise(program, tensor, outputs, Vec::new(), access);
         }
     }
     let mut rewriter = Rewriter::default();
@@ -246,7 +248,7 @@ impl Rules for Apply<'_> {
     }
     fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
         if let Some(&body) = self.bodies.get(&tensor) {
-            return nested::remap(exprs, body, &subscripts);
+            return lift::remap(exprs, body, &subscripts);
         }
         match self.plan.shifted.get(&tensor) {
             Some(shift) => {
@@ -315,7 +317,7 @@ fn give_name(program: &mut Program, tensor: TensorId, taken: &mut HashSet<String
     let known = boxed.iter().enumerate().flat_map(|(p, r)| r.constraints(p).collect::<Vec<_>>());
     let known: Vec<Constraint> = known.chain(context).collect();
     let mut open = system::prune(rows, &known).unwrap_or_else(|| vec![Constraint::non_negative(Affine::constant(-1))]);
-    let body = nested::remap(&mut program.exprs, definition.body, &map);
+    let body = lift::remap(&mut program.exprs, definition.body, &map);
     // That the reader is evaluated at all matters only where the body could not be computed otherwise.
     let reduced = definition.indices.iter().enumerate().skip(definition.rank);
     let inner = reduced.flat_map(|(p, i)| i.range.map(|b| b.with_indices(&map)).constraints(p).collect::<Vec<_>>());

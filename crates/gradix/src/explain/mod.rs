@@ -11,12 +11,14 @@
 //!
 //! `⌊e / d⌋` of indices is one more unknown `q`, a column of `A`, with `0 <= e - d*q <= d - 1`.
 
+pub mod graph;
+
 use crate::derive::gather::{Gathered, Spaces, gather};
 use crate::derive::{Options, derive};
 use crate::diagnostic::{Diagnostic, Result};
-use crate::guard::{self, Guard};
-use crate::print;
+use crate::domain::guard::{self, Guard};
 use crate::program::expr::{Rewriter, Rules};
+use crate::program::print;
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, Range, Tensor, TensorId, TensorKind, names,
 };

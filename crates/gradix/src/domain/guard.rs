@@ -3,8 +3,9 @@
 //! A condition mixes tests of indices and of values; derivation and bounds checks need the part about
 //! indices as constraints, in disjoint cases.
 
+use crate::domain::system::Facts;
+use crate::program::build;
 use crate::program::{Affine, Cond, CondId, Constraint, Expr, ExprId, Exprs};
-use crate::system::Facts;
 use std::collections::BTreeMap;
 
 /// Index constraints that hold together.
@@ -41,21 +42,6 @@ pub fn facts(exprs: &Exprs, id: CondId, outcome: bool) -> Vec<Constraint> {
         }
         (Cond::And(..), false) | (Cond::Or(..), true) | (Cond::Compare(..), _) => Vec::new(),
     }
-}
-
-/// The opposite condition, with `not` only in front of comparisons of values and equations of indices.
-pub fn negate(exprs: &mut Exprs, id: CondId) -> CondId {
-    let negated = match exprs[id].clone() {
-        Cond::Index(constraint) => match constraint.negated().as_slice() {
-            [single] => Cond::Index(single.clone()),
-            _ => Cond::Not(id),
-        },
-        Cond::Compare(..) => Cond::Not(id),
-        Cond::Not(a) => return a,
-        Cond::And(a, b) => Cond::Or(negate(exprs, a), negate(exprs, b)),
-        Cond::Or(a, b) => Cond::And(negate(exprs, a), negate(exprs, b)),
-    };
-    exprs.add_condition(negated)
 }
 
 /// The conjunction of constraints as a condition; `None` if there are none.
@@ -96,7 +82,7 @@ pub fn cases(exprs: &mut Exprs, id: CondId, outcome: bool) -> Vec<Case> {
         (Cond::Index(constraint), true) => vec![(vec![constraint], None)],
         (Cond::Index(constraint), false) => constraint.negated().into_iter().map(|c| (vec![c], None)).collect(),
         (Cond::Compare(..), true) => vec![(Vec::new(), Some(id))],
-        (Cond::Compare(..), false) => vec![(Vec::new(), Some(negate(exprs, id)))],
+        (Cond::Compare(..), false) => vec![(Vec::new(), Some(build::opposite(exprs, id)))],
         (Cond::Not(a), _) => cases(exprs, a, !outcome),
         (Cond::And(a, b), true) | (Cond::Or(a, b), false) => {
             let (first, second) = (cases(exprs, a, outcome), cases(exprs, b, outcome));

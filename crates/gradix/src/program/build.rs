@@ -199,6 +199,21 @@ pub fn select(exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
     exprs.add(Expr::Select(c, a, b))
 }
 
+/// The opposite condition, with `not` only in front of comparisons of values and equations of indices.
+pub fn opposite(exprs: &mut Exprs, id: CondId) -> CondId {
+    let negated = match exprs[id].clone() {
+        Cond::Index(constraint) => match constraint.negated().as_slice() {
+            [single] => Cond::Index(single.clone()),
+            _ => Cond::Not(id),
+        },
+        Cond::Compare(..) => Cond::Not(id),
+        Cond::Not(a) => return a,
+        Cond::And(a, b) => Cond::Or(opposite(exprs, a), opposite(exprs, b)),
+        Cond::Or(a, b) => Cond::And(opposite(exprs, a), opposite(exprs, b)),
+    };
+    exprs.add_condition(negated)
+}
+
 /// Whether a condition has the same outcome everywhere.
 pub fn decided(exprs: &Exprs, id: CondId) -> Option<bool> {
     match &exprs[id] {
@@ -461,7 +476,7 @@ impl Sum {
 
     /// Joins what is chosen by the same condition or its opposite.
     fn mask(&mut self, exprs: &mut Exprs, c: CondId, part: ExprId) {
-        let opposite = crate::guard::negate(exprs, c);
+        let opposite = opposite(exprs, c);
         let same = self.masks.iter().position(|(known, ..)| *known == c);
         let place = same.or_else(|| self.masks.iter().position(|(known, ..)| *known == opposite));
         let place = place.unwrap_or_else(|| {

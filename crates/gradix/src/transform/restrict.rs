@@ -12,11 +12,13 @@
 //! done in the same order for each element that is left, so that the reference interpreter gives the same bits.
 
 use crate::diagnostic::{Diagnostic, Result};
+use crate::domain::system;
 use crate::program::expr::{Rewriter, Rules};
+use crate::program::print;
 use crate::program::{
     Affine, Atom, Constraint, Expr, ExprId, Exprs, Program, Range, TensorId, TensorKind, distinct, verify,
 };
-use crate::{print, settle, system, tidy};
+use crate::simplify::{settle, tidy};
 use gradix_int::Int;
 
 /// The program that computes nothing but a box of one result: for each of its dimensions a range of indices, or `None`
@@ -28,7 +30,7 @@ use gradix_int::Int;
 /// let ast = gradix::syntax::parse("input x[N, M]\ny[i] = sum[j in 0..=i] x[i, j]\nz[i] = y[i]^2").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let part = gradix::restrict(&program, "z", &[Some(5..8)]).unwrap();
-/// let text = gradix::print::print(&part).unwrap();
+/// let text = gradix::print(&part).unwrap();
 /// assert!(text.contains("param N >= 8"), "{text}");
 /// assert!(text.contains("y[i in 0..3] = sum[j in 0..i + 6] x[i + 5, j]\nz[i] = y[i]^2"), "{text}");
 /// ```
@@ -339,8 +341,8 @@ mod tests {
         let part = restrict(&resolve("input x[N]\ny[i in 0..N - 1] = x[i]"), "y", &[Some(2..4)]).unwrap();
         let bind = |size: i64| {
             let given = vec![("N".to_string(), Int::from(size))];
-            let known = crate::sizes::Known { given, shapes: Vec::new() };
-            crate::sizes::bind(&part, &known, &crate::resolve::Places::default())
+            let known = crate::domain::sizes::Known { given, shapes: Vec::new() };
+            crate::domain::sizes::bind(&part, &known, &crate::program::Places::default())
         };
         assert_eq!(bind(5).unwrap(), [5.into()]);
         assert_eq!(bind(4).unwrap_err()[0].message, "these sizes do not satisfy N >= 5");

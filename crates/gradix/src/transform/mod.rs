@@ -1,0 +1,12 @@
+//! Other programs for other circumstances: a part of the results, a batch of arguments, arguments as they are stored, sizes
+//! that are known. `Program → Program`.
+
+pub mod assume;
+pub mod batch;
+pub mod restrict;
+pub mod store;
+
+pub use assume::{Assumed, assume};
+pub use batch::batch;
+pub use restrict::restrict;
+pub use store::{Layout, store};
