@@ -134,7 +134,7 @@ impl Scope<'_> {
             Relation::NonNegative => ">= 0",
             Relation::Zero => "== 0",
         };
-        let text = print::constraint(self.program, &self.borrowed(), constraint);
+        let text = print::constraint(&self.program.params, &self.borrowed(), constraint);
         json!({ "text": text, "relation": relation, "affine": self.affine(&constraint.affine) })
     }
 
@@ -156,7 +156,7 @@ impl Scope<'_> {
                     .push(json!({ "factor": integer(factor), "of": self.affine(inner), "divisor": integer(divisor) })),
             }
         }
-        let text = print::affine(self.program, &self.borrowed(), affine);
+        let text = print::affine(&self.program.params, &self.borrowed(), affine);
         json!({ "text": text, "terms": terms, "floors": floors, "constant": integer(affine.offset()) })
     }
 

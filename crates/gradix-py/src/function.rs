@@ -258,7 +258,7 @@ impl Function {
     fn signature(&self, tensors: impl IntoIterator<Item = TensorId>) -> Signature {
         let program = self.program();
         let extents =
-            |tensor: TensorId| program[tensor].extents.iter().map(|extent| print::affine(program, &[], extent));
+            |tensor: TensorId| program[tensor].extents.iter().map(|extent| print::affine(&program.params, &[], extent));
         tensors.into_iter().map(|tensor| (program[tensor].name.clone(), extents(tensor).collect())).collect()
     }
 }

@@ -19,7 +19,7 @@ pub type Lifetime = (usize, usize);
 
 /// The lifetime of every buffer of a nest; `None` if nothing touches it.
 pub fn lifetimes(nest: &Nest) -> Vec<Option<Lifetime>> {
-    let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.kinds.len()];
+    let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
     for (number, kernel) in nest.kernels.iter().enumerate() {
         visit_leaves(&kernel.steps, &mut |leaf| {
             for TensorId(buffer) in touched(nest, leaf) {
@@ -42,7 +42,7 @@ fn visit_leaves(steps: &[Step], visit: &mut dyn FnMut(&Leaf)) {
 }
 
 fn touched(nest: &Nest, leaf: &Leaf) -> Vec<TensorId> {
-    let accesses = nest.frame.exprs.postorder(leaf.body).into_iter().filter_map(|id| match &nest.frame.exprs[id] {
+    let accesses = nest.exprs.postorder(leaf.body).into_iter().filter_map(|id| match &nest.exprs[id] {
         Expr::Access(buffer, _) => Some(*buffer),
         _ => None,
     });

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
-use gradix::domain::sizes::{self, Known};
-use gradix::nest::{BufferKind, Nest, Verified};
-use gradix::program::Places;
+use gradix::nest::{Buffer, Scope, Verified};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 
 use crate::buffers::{Block, padded};
@@ -40,7 +38,6 @@ struct Compiled {
     params: Vec<Param>,
     dtype: Dtype,
     code: Code,
-    roles: Vec<Role>,
     lifetimes: Vec<Option<Lifetime>>,
 }
 
@@ -57,17 +54,6 @@ pub enum Translated {
     F64(Vm<f64>),
     /// Single precision.
     F32(Vm<f32>),
-}
-
-/// What stands behind a buffer.
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    /// The program's input at this position.
-    Input(usize),
-    /// The program's result at this position.
-    Output(usize),
-    Temporary,
-    Local,
 }
 
 /// What follows from the sizes.
@@ -106,7 +92,7 @@ impl Machine {
         compiler: &Compiler,
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
-        let mut compiled = Compiled::new(program, nest, dtype)?;
+        let mut compiled = Compiled::new(program, nest, dtype);
         let text = gradix::emit::c(&compiled.nest, dtype.real());
         let (kernels, notes) =
             native::load(&text, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
@@ -116,7 +102,7 @@ impl Machine {
 
     /// Leaves the kernels of a nest that was made from `program` to the virtual machine.
     pub fn vm(program: &Program, nest: Verified, dtype: Dtype) -> Result<Machine, Note> {
-        Ok(Machine::from(Arc::new(Compiled::new(program, nest, dtype)?), None))
+        Ok(Machine::from(Arc::new(Compiled::new(program, nest, dtype)), None))
     }
 
     fn from(compiled: Arc<Compiled>, plan: Option<Plan>) -> Machine {
@@ -180,18 +166,18 @@ impl Machine {
     ///
     /// As for [`Executable::run_at`](crate::Executable::run_at) on another backend than the interpreter.
     pub unsafe fn run<T: Element>(&mut self, sizes: &[Int], inputs: &[*const T], outputs: &[*mut T], threads: usize) {
-        let Compiled { code, dtype, roles, .. } = &*self.compiled;
+        let Compiled { code, dtype, nest, .. } = &*self.compiled;
         let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
         let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
         assert_eq!(*dtype, T::DTYPE, "the program was compiled for another type of numbers");
-        let pointer = |(buffer, role): (usize, &Role)| match *role {
-            Role::Input(position) => inputs[position].cast_mut(),
-            Role::Output(position) => outputs[position],
+        let pointer = |(number, buffer): (usize, &Buffer)| match buffer.scope {
+            Scope::Input(position) => inputs[position].cast_mut(),
+            Scope::Output(position) => outputs[position],
             // SAFETY: the block has `temporary_bytes`, and the plan puts every temporary inside them.
-            Role::Temporary => unsafe { temporaries.start().add(plan.offsets[buffer]) }.cast(),
-            Role::Local => std::ptr::null_mut(),
+            Scope::Run => unsafe { temporaries.start().add(plan.offsets[number]) }.cast(),
+            Scope::Local(_) => std::ptr::null_mut(),
         };
-        let pointers: Vec<*mut T> = roles.iter().enumerate().map(pointer).collect();
+        let pointers: Vec<*mut T> = nest.buffers.iter().enumerate().map(pointer).collect();
         let locals: Vec<*mut T> = self.locals.iter().map(|block| block.start().cast()).collect();
         let translated = plan.translated.as_deref().and_then(T::translated);
         let call = Call { code, translated, sizes: &plan.numbers, pointers: &pointers, locals: &locals };
@@ -217,32 +203,30 @@ impl Machine {
 
 impl Compiled {
     /// Without compiled kernels: for the virtual machine.
-    fn new(program: &Program, nest: Verified, dtype: Dtype) -> Result<Compiled, Note> {
-        let wrong = |what: String| Note::new(format!("the program can't be compiled: {what}"));
-        let roles = roles(program, &nest).map_err(wrong)?;
+    fn new(program: &Program, nest: Verified, dtype: Dtype) -> Compiled {
         let (lifetimes, params) = (layout::lifetimes(&nest), program.params.clone());
-        Ok(Compiled { nest, params, dtype, code: Code::Vm, roles, lifetimes })
+        Compiled { nest, params, dtype, code: Code::Vm, lifetimes }
     }
 
     fn plan(&self, sizes: &[Int]) -> Result<Plan, Note> {
-        let frame_sizes = self.frame_sizes(sizes)?;
+        let nest_sizes = self.nest_sizes(sizes);
         let number = |size: &Int| i64::try_from(size).ok().filter(|size| (-MAX_SIZE..=MAX_SIZE).contains(size));
-        let numbers: Option<Vec<i64>> = frame_sizes.iter().map(number).collect();
+        let numbers: Option<Vec<i64>> = nest_sizes.iter().map(number).collect();
         let numbers = numbers.ok_or_else(too_large)?;
-        if let Some(check) = self.nest.checks().iter().find(|check| !gradix::nest::verify::holds(check, &frame_sizes)) {
-            let name = &self.nest.frame[check.buffer].name;
+        if let Some(check) = self.nest.checks().iter().find(|check| !gradix::nest::verify::holds(check, &nest_sizes)) {
+            let name = &self.nest[check.buffer].name;
             return Err(Note::new(format!("it could not be shown that fast code stays inside '{name}'")));
         }
         let width = match self.dtype {
             Dtype::F64 => size_of::<f64>(),
             Dtype::F32 => size_of::<f32>(),
         };
-        let buffers = (0..self.roles.len() as u32).map(TensorId);
-        let elements: Option<Vec<usize>> = buffers.map(|buffer| self.nest.elements(buffer, &frame_sizes)).collect();
+        let buffers = (0..self.nest.buffers.len() as u32).map(TensorId);
+        let elements: Option<Vec<usize>> = buffers.map(|buffer| self.nest.elements(buffer, &nest_sizes)).collect();
         let elements = elements.ok_or_else(too_large)?;
         let bytes: Option<Vec<usize>> = elements.iter().map(|count| padded(count.checked_mul(width)?)).collect();
         let bytes = bytes.ok_or_else(too_large)?;
-        let items = self.nest.kernels.iter().map(|kernel| self.nest.items(kernel, &frame_sizes));
+        let items = self.nest.kernels.iter().map(|kernel| self.nest.items(kernel, &nest_sizes));
         let items = items.map(|items| items.filter(|items| i64::try_from(*items).is_ok()));
         let kernels: Option<Vec<Share>> = items.map(|items| Some(Share { items: items?, quick: false })).collect();
         let (offsets, temporary_bytes) = self.place_temporaries(&bytes).ok_or_else(too_large)?;
@@ -250,29 +234,23 @@ impl Compiled {
         let kernels = kernels.ok_or_else(too_large)?;
         let translated = match (&self.code, self.dtype) {
             (Code::Native(_), _) => None,
-            (Code::Vm, Dtype::F64) => Some(Vm::new(&self.nest, &frame_sizes).map(Translated::F64)),
-            (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &frame_sizes).map(Translated::F32)),
+            (Code::Vm, Dtype::F64) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F64)),
+            (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F32)),
         };
         let translated = translated.transpose().map_err(|error| Note::new(error.message))?.map(Arc::new);
         let sizes = sizes.to_vec();
         Ok(Plan { sizes, numbers, offsets, kernels, translated, temporary_bytes, local_bytes })
     }
 
-    /// The sizes of the nest, from those of the program: the same, unless lowering has changed them.
-    fn frame_sizes(&self, sizes: &[Int]) -> Result<Vec<Int>, Note> {
-        if self.nest.frame.params == self.params {
-            return Ok(sizes.to_vec());
-        }
+    /// The sizes of the nest, from those of the program: the free ones are the same.
+    fn nest_sizes(&self, sizes: &[Int]) -> Vec<Int> {
         let free = self.params.iter().zip(sizes).filter(|(param, _)| param.kind == ParamKind::Free);
-        let known = self.nest.frame.params.iter().map(|param| &param.name).collect::<Vec<_>>();
-        let given = free.filter(|(param, _)| known.contains(&&param.name));
-        let given = given.map(|(param, size)| (param.name.clone(), size.clone())).collect();
-        let bound = sizes::bind(&self.nest.frame, &Known { given, shapes: Vec::new() }, &Places::default());
-        bound.map_err(|errors| Note::new(errors.first().map_or(String::new(), |error| error.message.clone())))
+        self.nest.sizes(&free.map(|(_, size)| size.clone()).collect::<Vec<_>>())
     }
 
     fn place_temporaries(&self, bytes: &[usize]) -> Option<(Vec<usize>, usize)> {
-        let used = |buffer: usize| matches!(self.roles[buffer], Role::Temporary).then_some(self.lifetimes[buffer]?);
+        let is_temporary = |buffer: usize| self.nest.buffers[buffer].scope == Scope::Run;
+        let used = |buffer: usize| is_temporary(buffer).then_some(self.lifetimes[buffer]?);
         let temporaries: Vec<(usize, Lifetime)> =
             (0..bytes.len()).filter_map(|buffer| Some((buffer, used(buffer)?))).collect();
         let requests: Vec<(usize, Lifetime)> =
@@ -286,7 +264,7 @@ impl Compiled {
     /// What the kernel with the most local memory needs.
     fn local_bytes(&self, bytes: &[usize]) -> Option<usize> {
         let of_kernel = |number: usize| {
-            let locals = self.nest.buffers(BufferKind::Local(number));
+            let locals = self.nest.locals(number);
             locals.map(|TensorId(buffer)| bytes[buffer as usize]).try_fold(0usize, usize::checked_add)
         };
         (0..self.nest.kernels.len()).map(of_kernel).try_fold(0, |most, bytes| Some(bytes?.max(most)))
@@ -320,28 +298,6 @@ impl<T: Element> Call<'_, T> {
             (Code::Vm, Some(vm)) => unsafe { vm.kernel(kernel, self.pointers, local, items) },
             (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
         }
-    }
-}
-
-/// What each buffer of the nest is, by the names of inputs and results.
-fn roles(program: &Program, nest: &Nest) -> Result<Vec<Role>, String> {
-    let inputs: Vec<TensorId> = program.inputs().collect();
-    let position = |tensors: &[TensorId], buffer: usize| {
-        let name = &nest.frame.tensors[buffer].name;
-        let found = tensors.iter().position(|&tensor| program[tensor].name == *name);
-        found.ok_or_else(|| format!("'{name}' is not an array of the program"))
-    };
-    let role = |(buffer, kind): (usize, &BufferKind)| match kind {
-        BufferKind::Input => position(&inputs, buffer).map(Role::Input),
-        BufferKind::Output => position(&program.outputs, buffer).map(Role::Output),
-        BufferKind::Temporary => Ok(Role::Temporary),
-        BufferKind::Local(_) => Ok(Role::Local),
-    };
-    let roles: Vec<Role> = nest.kinds.iter().enumerate().map(role).collect::<Result<_, _>>()?;
-    let written = |position: usize| roles.iter().any(|role| matches!(role, Role::Output(p) if *p == position));
-    match (0..program.outputs.len()).find(|&position| !written(position)) {
-        Some(position) => Err(format!("nothing computes '{}'", program[program.outputs[position]].name)),
-        None => Ok(roles),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use gradix::derive::Options;
 use gradix::domain::sizes::{Known, bind};
-use gradix::nest::{BufferKind, Nest, Real};
+use gradix::nest::{Nest, Real, Scope};
 use gradix::program::Places;
 use gradix::program::{ParamKind, Program, TensorId, TensorKind};
 use gradix::{Int, Resolved};
@@ -54,14 +54,15 @@ fn needed(text: &str, given: &[(String, i64)]) -> Needed {
     let derivative = gradix::derive(&program, &Options { with_results: true, ..Options::default() }).unwrap().program;
     let sizes = bound(&derivative, given);
     let nest = gradix::compile(&derivative, &sizes, Real::F64).unwrap().nest;
-    let frame_sizes = bound(&nest.frame, given);
-    let bytes = |buffer: TensorId| padded(nest.elements(buffer, &frame_sizes).unwrap() * size_of::<f64>()).unwrap();
+    let nest_sizes = nest.sizes(&given.iter().map(|(_, size)| Int::from(*size)).collect::<Vec<_>>());
+    let bytes = |buffer: TensorId| padded(nest.elements(buffer, &nest_sizes).unwrap() * size_of::<f64>()).unwrap();
     let lifetimes = layout::lifetimes(&nest);
     let alive = |buffer: &TensorId| lifetimes[buffer.0 as usize].is_some();
-    let temporaries: Vec<TensorId> = nest.buffers(BufferKind::Temporary).filter(alive).collect();
+    let temporaries: Vec<TensorId> =
+        (0..nest.buffers.len() as u32).map(TensorId).filter(|t| nest[*t].scope == Scope::Run).filter(alive).collect();
     let requests: Vec<_> = temporaries.iter().filter_map(|&t| Some((bytes(t), lifetimes[t.0 as usize]?))).collect();
     let largest = temporaries.iter().max_by_key(|buffer| bytes(**buffer));
-    let local = |kernel: usize| nest.buffers(BufferKind::Local(kernel)).map(bytes).sum::<usize>();
+    let local = |kernel: usize| nest.locals(kernel).map(bytes).sum::<usize>();
     Needed {
         allowed: allowed(&program, given) + results(&derivative, &sizes),
         temporary: layout::place(&requests).unwrap().1,
@@ -71,7 +72,7 @@ fn needed(text: &str, given: &[(String, i64)]) -> Needed {
 }
 
 fn name(nest: &Nest, buffer: TensorId) -> String {
-    nest.frame[buffer].name.clone()
+    nest[buffer].name.clone()
 }
 
 /// Twice the arguments of the gradient (those of the program, and the derivatives of its results) and what is named.

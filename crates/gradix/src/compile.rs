@@ -14,7 +14,7 @@ use crate::lower::{lanes, lower};
 use crate::nest::verify::{Verified, holds};
 use crate::nest::{self, Nest, Real};
 use crate::program::print;
-use crate::program::{Expr, ExprId, Program, Tensor, TensorKind};
+use crate::program::{Expr, ExprId, ParamKind, Program, Tensor, TensorId, TensorKind};
 use crate::schedule::{self, Schedule, arrange, name, schedule};
 use gradix_int::Int;
 use std::fmt;
@@ -34,7 +34,7 @@ use std::fmt;
 pub fn compile(program: &Program, given: &[Int], real: Real) -> Result<Compiled, Diagnostic> {
     if is_little(program, given)
         && let Ok(plain) = make(Candidate::Plain, program, given, real)?.verified(Choice::Little)
-        && stays_inside(&plain.nest, given)
+        && stays_inside(&plain, given)
     {
         return Ok(plain);
     }
@@ -59,11 +59,22 @@ fn make(candidate: Candidate, program: &Program, given: &[Int], real: Real) -> R
         Candidate::Lean => economise_lean(program, &estimate(program, given))?,
     };
     let named = name(&economised)?;
+    if interface(&named) != interface(program) {
+        // Callers pass sizes, arguments and results by position.
+        return Err(Diagnostic::error("run", "a pass has changed the order of arguments, results or sizes"));
+    }
     let sizes = estimate(&named, given);
     let arranged = arrange(&named, &sizes, lanes(real));
     let schedule = schedule(&arranged, &sizes);
     let nest = lower(&arranged, &schedule, &sizes, real, candidate == Candidate::Plain);
     Ok(Made { economised, arranged, schedule, nest })
+}
+
+/// The names of the free sizes, the arguments and the results, in order.
+fn interface(program: &Program) -> [Vec<&str>; 3] {
+    let free = program.params.iter().filter(|param| param.kind == ParamKind::Free).map(|param| param.name.as_str());
+    let names = |tensors: &mut dyn Iterator<Item = TensorId>| tensors.map(|id| program[id].name.as_str()).collect();
+    [free.collect(), names(&mut program.inputs()), names(&mut program.outputs.iter().copied())]
 }
 
 /// A way to economise and lower a program.
@@ -212,8 +223,8 @@ fn room(program: &Program, given: &[Int]) -> f64 {
 }
 
 /// Whether what `verify` could not prove for all sizes holds at the assumed ones.
-fn stays_inside(nest: &Verified, given: &[Int]) -> bool {
-    let sizes: Vec<Int> = estimate(&nest.frame, given).iter().map(|size| Int::from(*size as i64)).collect();
+fn stays_inside(Compiled { arranged, nest, .. }: &Compiled, given: &[Int]) -> bool {
+    let sizes: Vec<Int> = estimate(arranged, given).iter().map(|size| Int::from(*size as i64)).collect();
     nest.checks().iter().all(|check| holds(check, &sizes))
 }
 

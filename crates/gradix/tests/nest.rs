@@ -7,7 +7,7 @@
 mod support;
 
 use gradix::domain::sizes::{Known, bind};
-use gradix::nest::{BufferKind, FIRST, ITEM, LAST, Leaf, Nest, Real, Step, evaluate, print, verify};
+use gradix::nest::{FIRST, ITEM, LAST, Leaf, Nest, Real, Scope, Step, evaluate, print, verify};
 use gradix::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Range, TensorId};
 use gradix::syntax::parse;
 use gradix::{Int, compile, derive, resolve};
@@ -51,7 +51,7 @@ fn sizes_of(program: &Program, nest: &Nest, size: i64) -> Option<Vec<Int>> {
     let free = program.params.iter().filter(|param| param.kind == ParamKind::Free);
     let given = free.map(|param| (param.name.clone(), Int::from(size))).collect();
     let mut sizes = bind(program, &Known { given, shapes: Vec::new() }, &Default::default()).ok()?;
-    for param in &nest.frame.params[sizes.len()..] {
+    for param in &nest.params[sizes.len()..] {
         let size = match &param.kind {
             ParamKind::Free => panic!("a free size is not given"),
             ParamKind::Fixed(value) => value.clone(),
@@ -67,14 +67,14 @@ fn sizes_of(program: &Program, nest: &Nest, size: i64) -> Option<Vec<Int>> {
 fn stays_inside(title: &str, nest: &Nest, sizes: &[Int]) {
     for check in verify(nest).unwrap_or_else(|error| panic!("`{title}`: {error}")) {
         let inside = gradix::nest::verify::holds(&check, sizes);
-        let buffer = &nest.frame[check.buffer].name;
+        let buffer = &nest[check.buffer].name;
         assert!(inside, "`{title}` at {sizes:?}: '{buffer}' may be left in kernel {}", check.kernel);
     }
 }
 
 /// All loops are run through, without their reductions: results and temporaries are written once, inputs never.
 fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
-    let buffers = (0..nest.kinds.len() as u32).map(TensorId);
+    let buffers = (0..nest.buffers.len() as u32).map(TensorId);
     let mut writes: Vec<Vec<usize>> = buffers.map(|b| vec![0; nest.elements(b, sizes).unwrap()]).collect();
     for kernel in &nest.kernels {
         let (low, step) = (evaluate(&kernel.work.low, sizes), evaluate(&kernel.work.step, sizes).max(Int::ONE));
@@ -87,17 +87,17 @@ fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
             kernel.steps.iter().for_each(|step| run.step(step));
         }
     }
-    for (buffer, (kind, writes)) in nest.kinds.iter().zip(&writes).enumerate() {
-        let wanted = match kind {
-            BufferKind::Input => 0,
-            BufferKind::Output => 1,
+    for (buffer, writes) in nest.buffers.iter().zip(&writes) {
+        let wanted = match buffer.scope {
+            Scope::Input(_) => 0,
+            Scope::Output(_) => 1,
             // What is computed in place of it may leave a temporary without use.
-            BufferKind::Temporary if writes.iter().all(|count| *count == 0) => 0,
-            BufferKind::Temporary => 1,
-            BufferKind::Local(_) => continue,
+            Scope::Run if writes.iter().all(|count| *count == 0) => 0,
+            Scope::Run => 1,
+            Scope::Local(_) => continue,
         };
         let wrong = writes.iter().position(|count| *count != wanted);
-        let name = &nest.frame.tensors[buffer].name;
+        let name = &buffer.name;
         assert_eq!(
             wrong,
             None,
@@ -148,7 +148,7 @@ impl Run<'_> {
 
     /// Whether a leaf adds to what its target holds: then something else has written that.
     fn adds(&self, leaf: &Leaf) -> bool {
-        let mut read = self.nest.frame.exprs.accesses(leaf.body);
+        let mut read = self.nest.exprs.accesses(leaf.body);
         read.any(|(tensor, subscripts)| tensor == leaf.target && subscripts == leaf.subscripts)
     }
 
@@ -175,9 +175,9 @@ impl Run<'_> {
 
     fn place(&self, leaf: &Leaf) -> usize {
         let mut place = 0;
-        for (subscript, extent) in leaf.subscripts.iter().zip(&self.nest.frame[leaf.target].extents) {
+        for (subscript, extent) in leaf.subscripts.iter().zip(&self.nest[leaf.target].extents) {
             let (subscript, extent) = (self.at(subscript), evaluate(extent, self.sizes));
-            let name = &self.nest.frame[leaf.target].name;
+            let name = &self.nest[leaf.target].name;
             assert!(Int::ZERO <= subscript && subscript < extent, "'{name}' is written at {subscript} of {extent}");
             place = place * usize::try_from(&extent).unwrap() + usize::try_from(&subscript).unwrap();
         }

@@ -146,5 +146,7 @@ pub fn access(program: &Program, (tensor, place): Place) -> String {
     let definition = program.definition_of(tensor).expect("a definition has this access");
     let names: Vec<&str> = definition.indices.iter().map(|index| index.name.as_str()).collect();
     let id = program.exprs.postorder(definition.body)[place];
-    format!("{} in {}", print::expression(program, &names, id), program[tensor].name)
+    let tensors: Vec<&str> = program.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+    let text = print::expression(&program.params, &program.exprs, &tensors, &names, id);
+    format!("{text} in {}", program[tensor].name)
 }

@@ -222,7 +222,7 @@ struct Build<'a, 'b> {
 
 impl Build<'_, '_> {
     fn nodes<T: Real>(&mut self, body: ExprId) -> Result<Vec<Node<T>>, Diagnostic> {
-        let exprs = &self.nest.frame.exprs;
+        let exprs = &self.nest.exprs;
         let order = exprs.postorder(body);
         let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
         let mut nodes = Vec::with_capacity(order.len());
@@ -252,7 +252,7 @@ impl Build<'_, '_> {
     }
 
     fn test(&mut self, id: CondId, place: &HashMap<ExprId, usize>) -> Result<Test, Diagnostic> {
-        Ok(match &self.nest.frame.exprs[id] {
+        Ok(match &self.nest.exprs[id] {
             Cond::Index(constraint) => Test::Index(self.condition(self.translator.condition(constraint)?)),
             Cond::Compare(op, a, b) => Test::Compare(*op, place[a], place[b]),
             Cond::Not(a) => Test::Not(Box::new(self.test(*a, place)?)),

@@ -38,7 +38,7 @@ pub use real::{Level, Real};
 use execute::{Buffer, Machine};
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Nest, Step, Work};
+use gradix::nest::{FIRST, ITEM, Kernel, LAST, Nest, Step, Work};
 use gradix::program::TensorId;
 use leaf::{Plan, plan};
 use linear::{Bounds, Translator};
@@ -79,11 +79,11 @@ enum Part<T> {
 impl<T: Real> Vm<T> {
     /// Translates a nest for these sizes.
     pub fn new(nest: &Nest, sizes: &[Int]) -> Result<Self, Diagnostic> {
-        let lengths = (0..nest.kinds.len()).map(|b| nest.elements(TensorId(b as u32), sizes));
+        let lengths = (0..nest.buffers.len()).map(|b| nest.elements(TensorId(b as u32), sizes));
         let lengths = lengths.collect::<Option<Vec<usize>>>().ok_or_else(too_large)?;
         let numbers = Translator::new(sizes, 0);
-        let shape = |b: usize| nest.frame.tensors[b].extents.iter().map(|e| Ok(numbers.number(e)?.max(0))).collect();
-        let extents = (0..nest.kinds.len()).map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?;
+        let shape = |b: usize| nest.buffers[b].extents.iter().map(|e| Ok(numbers.number(e)?.max(0))).collect();
+        let extents = (0..nest.buffers.len()).map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?;
         let context = Sizes { nest, sizes, lengths: &lengths, extents: &extents };
         let kernels = (0..nest.kernels.len()).map(|k| context.kernel(k)).collect::<Result<_, _>>()?;
         Ok(Vm { level: Level::detect(), lengths, kernels, idle: Mutex::default() })
@@ -210,7 +210,7 @@ impl Sizes<'_> {
         (sample[FIRST], sample[LAST]) = (low, if kernel.steps.len() == 1 { high } else { (low + step - 1).min(high) });
         let steps = self.parts(&kernel.steps, &mut sample, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
-        for buffer in self.nest.buffers(BufferKind::Local(number)).map(|TensorId(b)| b as usize) {
+        for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
             locals.push((buffer, local_elements));
             let padded = self.lengths[buffer].checked_next_multiple_of(T::PER_LINE);
             local_elements = padded.and_then(|length| local_elements.checked_add(length)).ok_or_else(too_large)?;

@@ -206,7 +206,7 @@ pub fn estimate(program: &Program, size: i64) -> Vec<Int> {
 
 /// The sizes of a nest, from those of the program that it was made of.
 pub fn sizes_of(nest: &Nest, given: &[Int]) -> Vec<Int> {
-    completed(&nest.frame, given.to_vec(), given.len())
+    nest.sizes(given)
 }
 
 /// Sizes from this one on are computed from the others, unless they are free.

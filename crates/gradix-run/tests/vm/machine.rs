@@ -2,31 +2,14 @@
 #![allow(unsafe_code, reason = "kernels take raw pointers")]
 
 use gradix::Int;
-use gradix::nest::{BufferKind, Nest, evaluate};
-use gradix::program::{ParamKind, Program, TensorId};
+use gradix::nest::{Nest, Scope};
+use gradix::program::TensorId;
 use gradix_run::vm::{Level, Real, Vm};
 use std::collections::HashMap;
 
 /// The sizes of a nest, from those of the program that it was made of.
 pub fn sizes_of(nest: &Nest, given: &[Int]) -> Vec<Int> {
-    sizes_of_program(&nest.frame, given)
-}
-
-/// The sizes of a program, from those of one that it was made of: all but the free ones, which come first, follow from
-/// these.
-pub fn sizes_of_program(program: &Program, given: &[Int]) -> Vec<Int> {
-    let mut sizes: Vec<Int> = Vec::new();
-    for (position, param) in program.params.iter().enumerate() {
-        let at = |affine| evaluate(affine, &sizes);
-        let value = match &param.kind {
-            ParamKind::Free => given[position].clone(),
-            ParamKind::Fixed(value) => value.clone(),
-            ParamKind::Smallest(parts) => parts.iter().map(at).min().unwrap(),
-            ParamKind::Largest(parts) => parts.iter().map(at).max().unwrap(),
-        };
-        sizes.push(value);
-    }
-    sizes
+    nest.sizes(given)
 }
 
 /// The contents of all buffers but local ones after a run; `threads` share the items of each kernel.
@@ -48,10 +31,10 @@ pub fn run_at<T: Real>(
     level: Level,
 ) -> HashMap<String, Vec<T>> {
     let vm = Vm::<T>::new(nest, sizes).unwrap_or_else(|error| panic!("{error}")).limited(level);
-    let mut buffers: Vec<Vec<T>> = (0..nest.kinds.len())
+    let mut buffers: Vec<Vec<T>> = (0..nest.buffers.len())
         .map(|b| {
             let length = nest.elements(TensorId(b as u32), sizes).unwrap();
-            match inputs.get(&nest.frame.tensors[b].name) {
+            match inputs.get(&nest.buffers[b].name) {
                 Some(values) => values.iter().map(|v| T::of(*v)).collect(),
                 None => vec![T::of(f64::NAN); length],
             }
@@ -62,7 +45,7 @@ pub fn run_at<T: Real>(
             buffer.len(),
             nest.elements(TensorId(b as u32), sizes).unwrap(),
             "{} in\n{}",
-            nest.frame.tensors[b].name,
+            nest.buffers[b].name,
             gradix::nest::print(nest)
         );
     }
@@ -82,8 +65,8 @@ pub fn run_at<T: Real>(
             }
         });
     }
-    let kept = nest.kinds.iter().enumerate().filter(|(_, kind)| !matches!(kind, BufferKind::Local(_)));
-    kept.map(|(b, _)| (nest.frame.tensors[b].name.clone(), std::mem::take(&mut buffers[b]))).collect()
+    let kept = nest.buffers.iter().enumerate().filter(|(_, buffer)| !matches!(buffer.scope, Scope::Local(_)));
+    kept.map(|(b, _)| (nest.buffers[b].name.clone(), std::mem::take(&mut buffers[b]))).collect()
 }
 
 struct Shared<T>(*mut T);

@@ -2,10 +2,10 @@
 
 use crate::machine::{run, run_at};
 use gradix::Int;
-use gradix::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Shape, Step, Tile, Work};
+use gradix::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Scope, Shape, Step, Tile, Work};
 use gradix::program::{
-    Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Param, ParamId, ParamKind, Program, Range, ReduceOp,
-    Tensor, TensorId, TensorKind, UnaryOp,
+    Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
+    TensorId, UnaryOp,
 };
 use gradix_run::vm::{Level, Vm};
 use std::collections::HashMap;
@@ -20,17 +20,22 @@ pub struct Builder {
 impl Builder {
     pub fn new(size: i64, work: Work) -> Self {
         let params = vec![Param { name: "N".into(), kind: ParamKind::Free }];
-        let frame = Program { params, ..Program::default() };
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name: "k".into(), doc: Vec::new(), variables, work, steps: Vec::new() };
-        let nest = Nest { frame, kinds: Vec::new(), streamed: Vec::new(), kernels: vec![kernel], plain: false };
+        let nest = Nest {
+            params,
+            context: Vec::new(),
+            buffers: Vec::new(),
+            exprs: Exprs::default(),
+            kernels: vec![kernel],
+            plain: false,
+        };
         Builder { nest, inputs: HashMap::new(), size }
     }
 
-    fn buffer(&mut self, name: &str, kind: BufferKind, extents: &[Affine]) -> TensorId {
-        self.nest.kinds.push(kind);
-        let (extents, rank) = (extents.to_vec(), extents.len());
-        self.nest.frame.add_tensor(Tensor { name: name.into(), kind: TensorKind::Defined, extents, rank })
+    fn buffer(&mut self, name: &str, scope: Scope, extents: &[Affine]) -> TensorId {
+        self.nest.buffers.push(Buffer { name: name.into(), extents: extents.to_vec(), scope, streamed: false });
+        TensorId(self.nest.buffers.len() as u32 - 1)
     }
 
     /// An input of constant extents; its elements have no pattern.
@@ -40,12 +45,12 @@ impl Builder {
         let data: Vec<f64> = (0..count).map(|i| (12.9898 * (i + 1) as f64 + salt).sin()).collect();
         self.inputs.insert(name.into(), data.clone());
         let extents: Vec<Affine> = extents.iter().map(|e| Affine::constant(*e)).collect();
-        (self.buffer(name, BufferKind::Input, &extents), data)
+        (self.buffer(name, Scope::Input(0), &extents), data)
     }
 
     pub fn output(&mut self, extents: &[i64]) -> TensorId {
         let extents: Vec<Affine> = extents.iter().map(|e| Affine::constant(*e)).collect();
-        self.buffer("y", BufferKind::Output, &extents)
+        self.buffer("y", Scope::Output(0), &extents)
     }
 
     pub fn variable(&mut self) -> usize {
@@ -55,11 +60,11 @@ impl Builder {
     }
 
     pub fn read(&mut self, tensor: TensorId, subscripts: &[Affine]) -> ExprId {
-        self.nest.frame.exprs.access(tensor, subscripts.to_vec())
+        self.nest.exprs.access(tensor, subscripts.to_vec())
     }
 
     pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
-        self.nest.frame.exprs.add(Expr::Binary(op, a, b))
+        self.nest.exprs.add(Expr::Binary(op, a, b))
     }
 
     pub fn leaf(&mut self, leaf: Leaf) {
@@ -135,7 +140,7 @@ fn lanes_with_all_kinds_of_strides() {
         let back = nest.read(a, &[index(i), number(40) - index(j)]);
         let apart = nest.read(b, &[index(j).scale(&Int::from(2)), index(i)]);
         let product = nest.binary(BinaryOp::Mul, back, apart);
-        let two = nest.nest.frame.exprs.constant(2.0);
+        let two = nest.nest.exprs.constant(2.0);
         let second = nest.binary(BinaryOp::Mul, two, second);
         let sum = nest.binary(BinaryOp::Add, first, second);
         let body = nest.binary(BinaryOp::Sub, sum, product);
@@ -161,9 +166,9 @@ fn results_may_lie_apart_or_backwards() {
         let y = nest.output(&[3000]);
         let i = nest.variable();
         let value = nest.read(x, &[index(i)]);
-        let three = nest.nest.frame.exprs.constant(3.0);
+        let three = nest.nest.exprs.constant(3.0);
         let cube = nest.binary(BinaryOp::Pow, value, three);
-        let own = nest.nest.frame.exprs.add(Expr::Index(index(i)));
+        let own = nest.nest.exprs.add(Expr::Index(index(i)));
         let body = nest.binary(BinaryOp::Sub, cube, own);
         let twice = index(i).scale(&Int::from(2));
         nest.leaf(plain(y, std::slice::from_ref(&twice), loops(&[(i, count(1500))]), body, shape.clone()));
@@ -186,7 +191,7 @@ fn floors_in_lanes_are_evaluated_lane_by_lane() {
         let y = nest.output(&[300]);
         let i = nest.variable();
         let value = nest.read(x, &[index(i).floor_div(&Int::from(3))]);
-        let rest = nest.nest.frame.exprs.add(Expr::Index(index(i).remainder(&Int::from(4))));
+        let rest = nest.nest.exprs.add(Expr::Index(index(i).remainder(&Int::from(4))));
         let body = nest.binary(BinaryOp::Add, value, rest);
         nest.leaf(plain(y, &[index(i)], loops(&[(i, count(300))]), body, shape));
         close(&nest.run(), &(0..300).map(|i| data[i / 3] + (i % 4) as f64).collect::<Vec<_>>());
@@ -204,10 +209,10 @@ fn reductions_with_lanes_over_outputs_over_the_reduction_and_without() {
                 let (a, data) = nest.input("a", &[11, 37]);
                 let y = nest.output(&[11]);
                 let (i, k, j) = (nest.variable(), nest.variable(), nest.variable());
-                let half = nest.nest.frame.exprs.constant(0.5);
+                let half = nest.nest.exprs.constant(0.5);
                 nest.leaf(plain(y, &[index(j)], loops(&[(j, count(11))]), half, Shape::default()));
                 let value = nest.read(a, &[index(i), index(k)]);
-                let body = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Exp, value));
+                let body = nest.nest.exprs.add(Expr::Unary(UnaryOp::Exp, value));
                 let around = loops(&[(i, count(11)), (k, count(37))]);
                 let leaf = plain(y, &[index(i)], around, body, shape);
                 nest.leaf(Leaf { outputs: 1, reduction: Some(op), accumulate, ..leaf });
@@ -243,7 +248,7 @@ fn contractions_of_all_shapes() {
                 let y = nest.output(&[m, n]);
                 let (i, j, l) = (nest.variable(), nest.variable(), nest.variable());
                 let (p, q) = (nest.variable(), nest.variable());
-                let start = nest.nest.frame.exprs.constant(0.25);
+                let start = nest.nest.exprs.constant(0.25);
                 let all = loops(&[(p, count(m)), (q, count(n))]);
                 nest.leaf(plain(y, &[index(p), index(q)], all, start, Shape::default()));
                 let left = nest.read(a, &[index(i), index(l)]);
@@ -272,13 +277,13 @@ fn contractions_of_all_shapes() {
 
 fn squared(nest: &mut Builder, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
     let inner = nest.binary(op, a, b);
-    let two = nest.nest.frame.exprs.constant(2.0);
+    let two = nest.nest.exprs.constant(2.0);
     nest.binary(BinaryOp::Pow, inner, two)
 }
 
 fn distance(nest: &mut Builder, a: ExprId, b: ExprId) -> ExprId {
     let inner = nest.binary(BinaryOp::Sub, a, b);
-    nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Abs, inner))
+    nest.nest.exprs.add(Expr::Unary(UnaryOp::Abs, inner))
 }
 
 #[test]
@@ -291,12 +296,12 @@ fn operands_of_a_contraction_may_be_computed() {
     let y = nest.output(&[13, 300]);
     let (i, j, k) = (nest.variable(), nest.variable(), nest.variable());
     let left = nest.read(a, &[index(i), index(k)]);
-    let left = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Exp, left));
-    let left = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Neg, left));
+    let left = nest.nest.exprs.add(Expr::Unary(UnaryOp::Exp, left));
+    let left = nest.nest.exprs.add(Expr::Unary(UnaryOp::Neg, left));
     let weight = nest.read(w, &[index(k)]);
     let right = nest.read(b, &[index(k), index(j)]);
     let below = nest.read(b, &[index(j), index(k)]);
-    let two = nest.nest.frame.exprs.constant(2.0);
+    let two = nest.nest.exprs.constant(2.0);
     let below = nest.binary(BinaryOp::Add, two, below);
     let right = nest.binary(BinaryOp::Div, right, below);
     let left = nest.binary(BinaryOp::Mul, left, weight);
@@ -355,7 +360,7 @@ fn an_untaken_side_is_not_read() {
         let (i, j) = (nest.variable(), nest.variable());
         let before = nest.read(x, &[index(i).shift(-1), index(j)]);
         let own = nest.read(x, &[index(i), index(j)]);
-        let exprs = &mut nest.nest.frame.exprs;
+        let exprs = &mut nest.nest.exprs;
         let [zero, one, two, less] = [0.0, 1.0, 2.0, -1.0].map(|value| exprs.constant(value));
         let inside = exprs.add_condition(Cond::Index(Constraint::non_negative(index(i).shift(-1))));
         let positive = exprs.add_condition(Cond::Compare(Comparison::Lt, zero, before));
@@ -392,9 +397,9 @@ fn conditions_that_change_within_a_reduction() {
         let (j, k) = (nest.variable(), nest.variable());
         let before = nest.read(x, &[index(k).shift(-3), index(j)]);
         let own = nest.read(z, &[index(j)]);
-        let growth = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Exp, own));
+        let growth = nest.nest.exprs.add(Expr::Unary(UnaryOp::Exp, own));
         let product = nest.binary(BinaryOp::Mul, before, growth);
-        let exprs = &mut nest.nest.frame.exprs;
+        let exprs = &mut nest.nest.exprs;
         let inside = exprs.add_condition(Cond::Index(Constraint::non_negative(index(k).shift(-3))));
         let body = exprs.add(Expr::Select(inside, product, own));
         let leaf = plain(y, &[index(j)], loops(&[(j, count(50)), (k, count(8))]), body, shape);
@@ -410,7 +415,7 @@ fn guards_leave_points_alone_and_empty_ranges_do_nothing() {
         let mut nest = Builder::new(1, Work::single());
         let y = nest.output(&[6, 10]);
         let (p, q, i, j) = (nest.variable(), nest.variable(), nest.variable(), nest.variable());
-        let [one, two] = [1.0, 2.0].map(|value| nest.nest.frame.exprs.constant(value));
+        let [one, two] = [1.0, 2.0].map(|value| nest.nest.exprs.constant(value));
         nest.leaf(plain(y, &[index(p), index(q)], loops(&[(p, count(6)), (q, count(10))]), one, Shape::default()));
         let around = loops(&[(i, count(6)), (j, count(10))]);
         let odd = Constraint::zero(index(i).shift(1).remainder(&Int::from(2)));
@@ -449,11 +454,11 @@ fn items_tiles_and_local_buffers() {
     let work = Work { low: number(0), high: n.shift(-1), step: number(5), parts: None };
     let mut nest = Builder::new(23, work);
     let (x, data) = nest.input("x", &[23, 50]);
-    let y = nest.buffer("y", BufferKind::Output, &[n]);
-    let pad = nest.buffer("pad", BufferKind::Local(0), &[number(3)]);
-    let t = nest.buffer("t", BufferKind::Local(0), &[number(5), number(50)]);
+    let y = nest.buffer("y", Scope::Output(0), &[n]);
+    let pad = nest.buffer("pad", Scope::Local(0), &[number(3)]);
+    let t = nest.buffer("t", Scope::Local(0), &[number(5), number(50)]);
     let (tile, i, j, k, l) = (nest.variable(), nest.variable(), nest.variable(), nest.variable(), nest.variable());
-    let own = nest.nest.frame.exprs.add(Expr::Index(index(ITEM)));
+    let own = nest.nest.exprs.add(Expr::Index(index(ITEM)));
     nest.leaf(plain(pad, &[number(2)], Vec::new(), own, Shape::default()));
     let value = nest.read(x, &[index(i), index(j)]);
     let square = nest.binary(BinaryOp::Mul, value, value);
@@ -484,7 +489,7 @@ fn every_function_is_within_three_ulps_of_the_oracle() {
     let spread = (0..400).map(|i| (i as f64 * 0.618).sin() * 10f64.powi(i % 9 - 4));
     let data: Vec<f64> = special.into_iter().chain(ends).chain(spread).collect();
     for (op, level) in UnaryOp::ALL.iter().flat_map(|op| LEVELS.map(|level| (op, level))) {
-        let (wide, single) = apply(level, &data, &data, |nest, a, _| nest.nest.frame.exprs.add(Expr::Unary(*op, a)));
+        let (wide, single) = apply(level, &data, &data, |nest, a, _| nest.nest.exprs.add(Expr::Unary(*op, a)));
         for (at, x) in data.iter().enumerate() {
             let expected = op.apply(*x);
             assert!(ulps(wide[at], expected) <= 3.0, "{}({x}) is {expected}, not {}", op.name(), wide[at]);
@@ -573,9 +578,9 @@ fn ulps32(found: f32, expected: f64) -> f64 {
 fn sizes_past_all_memory_are_refused() {
     let n = Affine::param(ParamId(0));
     let mut nest = Builder::new(1, Work::single());
-    let y = nest.buffer("y", BufferKind::Output, &[n.clone(), n.clone()]);
+    let y = nest.buffer("y", Scope::Output(0), &[n.clone(), n.clone()]);
     let (i, j) = (nest.variable(), nest.variable());
-    let one = nest.nest.frame.exprs.constant(1.0);
+    let one = nest.nest.exprs.constant(1.0);
     let all = loops(&[(i, Range::extent(n.clone())), (j, Range::extent(n))]);
     nest.leaf(plain(y, &[index(i), index(j)], all, one, lanes(1)));
     assert!(Vm::<f64>::new(&nest.nest, &[Int::from(100)]).is_ok());
@@ -594,7 +599,7 @@ fn lanes_are_split_where_conditions_and_guards_change() {
         let (i, j) = (nest.variable(), nest.variable());
         let (own, other) = (nest.read(x, &[index(j)]), nest.read(x, &[number(49) - index(j)]));
         let times = |factor: i64, variable: usize| index(variable).scale(&Int::from(factor));
-        let exprs = &mut nest.nest.frame.exprs;
+        let exprs = &mut nest.nest.exprs;
         let value = exprs.add(Expr::Index(index(i)));
         let product = exprs.add(Expr::Binary(BinaryOp::Mul, own, value));
         let seven = exprs.constant(7.0);

@@ -71,7 +71,7 @@ fn windows_that_move_with_the_row() {
                 let (b, b_data) = nest.input("b", &[rows + 3, columns]);
                 let y = nest.output(&layout.extents(shape));
                 let [i, j, k, p, q] = std::array::from_fn(|_| nest.variable());
-                let start = nest.nest.frame.exprs.constant(0.25);
+                let start = nest.nest.exprs.constant(0.25);
                 let all = loops(&[(p, count(rows)), (q, count(columns))]);
                 nest.leaf(plain(y, &layout.subscripts((p, q), shape), all, start, Shape::default()));
                 let left = nest.read(a, &[index(k)]);
@@ -105,7 +105,7 @@ fn sums_of_many_terms() {
         let (a, data) = nest.input("a", &[70, 70, 3]);
         let y = nest.output(&[3]);
         let [j, k, l, p] = std::array::from_fn(|_| nest.variable());
-        let start = nest.nest.frame.exprs.constant(0.25);
+        let start = nest.nest.exprs.constant(0.25);
         nest.leaf(plain(y, &[index(p)], loops(&[(p, count(3))]), start, Shape::default()));
         let body = nest.read(a, &[index(k), index(l), index(j)]);
         let around = loops(&[(j, count(3)), (k, count(70)), (l, range(number(0), index(k)))]);
@@ -131,14 +131,14 @@ fn short_rows_of_pointwise_expressions() {
         let (s, s_data) = nest.input("s", &[rows]);
         let y = nest.output(&[rows, columns + gap]);
         let [i, j, p, q] = std::array::from_fn(|_| nest.variable());
-        let zero = nest.nest.frame.exprs.constant(0.0);
+        let zero = nest.nest.exprs.constant(0.0);
         let all = loops(&[(p, count(rows)), (q, count(columns + gap))]);
         nest.leaf(plain(y, &[index(p), index(q)], all, zero, Shape::default()));
         let own = nest.read(x, &[index(i), index(j)]);
         let across = nest.read(x, &[number(rows - 1) - index(i), index(j)]);
         let (column, row) = (nest.read(g, &[index(j)]), nest.read(s, &[index(i)]));
         let product = nest.binary(BinaryOp::Mul, own, column);
-        let growth = nest.nest.frame.exprs.add(Expr::Unary(UnaryOp::Exp, product));
+        let growth = nest.nest.exprs.add(Expr::Unary(UnaryOp::Exp, product));
         let scaled = nest.binary(BinaryOp::Mul, growth, row);
         let body = nest.binary(BinaryOp::Sub, scaled, across);
         let around = loops(&[(i, count(rows)), (j, count(columns))]);

@@ -200,7 +200,7 @@ impl<'a> Scene<'a> {
             tensor.extents.iter().zip(at).find(|(extent, index)| !(0..self.value(extent, &[])).contains(*index));
         match outside {
             Some((extent, index)) => {
-                let text = print::affine(self.program, &[], extent);
+                let text = print::affine(&self.program.params, &[], extent);
                 Err(format!(
                     "{index} is outside of '{}', whose extent {text} is {}",
                     tensor.name,

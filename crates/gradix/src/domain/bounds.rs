@@ -320,7 +320,7 @@ impl Violation {
         let Expr::Access(tensor, subscripts) = &program.exprs[self.access] else { unreachable!("an access") };
         let name = &program[*tensor].name;
         let names: Vec<&str> = definition.indices.iter().map(|i| i.name.as_str()).collect();
-        let subscript = crate::program::print::affine(program, &names, &subscripts[self.dimension]);
+        let subscript = crate::program::print::affine(&program.params, &names, &subscripts[self.dimension]);
         let extent = &program[*tensor].extents[self.dimension];
         let at = |atom: &Atom| match atom {
             Atom::Param(p) => self.sizes.iter().find(|(q, _)| q == p).map_or(Int::ZERO, |(_, v)| v.clone()),
@@ -340,7 +340,11 @@ impl Violation {
             self.value,
             match extent.as_constant() {
                 Some(number) => number.to_string(),
-                None => format!("{} = {}", crate::program::print::affine(program, &[], extent), extent.evaluate(&at)),
+                None => format!(
+                    "{} = {}",
+                    crate::program::print::affine(&program.params, &[], extent),
+                    extent.evaluate(&at)
+                ),
             },
         );
         Diagnostic::error("out-of-bounds", message)

@@ -25,14 +25,14 @@ pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affi
     }
     // Sizes that follow from others are numbered as they come up: what mentions one is ordered by its text.
     kept.sort_by_cached_key(|part| match mentions_derived_size(program, part) {
-        true => (Some(crate::program::print::affine(program, &[], part)), part.clone()),
+        true => (Some(crate::program::print::affine(&program.params, &[], part)), part.clone()),
         false => (None, part.clone()),
     });
     let kind = if smallest { ParamKind::Smallest(kept.clone()) } else { ParamKind::Largest(kept.clone()) };
     if let Some(known) = program.params.iter().position(|p| p.kind == kind) {
         return Affine::param(ParamId(known as u32));
     }
-    let parts: Vec<String> = kept.iter().map(|p| crate::program::print::affine(program, &[], p)).collect();
+    let parts: Vec<String> = kept.iter().map(|p| crate::program::print::affine(&program.params, &[], p)).collect();
     let name = format!("{}({})", if smallest { "min" } else { "max" }, parts.join(", "));
     program.params.push(Param { name, kind });
     Affine::param(ParamId(program.params.len() as u32 - 1))

@@ -183,7 +183,7 @@ fn impossible_lengths(program: &Program, known: &Known, values: &[Option<Int>]) 
             };
             if system::is_empty(&[context.as_slice(), &[partly(&agrees, values)]].concat()) {
                 let place = format!("dimension {} of '{}'", dimension + 1, program[*id].name);
-                let extent = crate::program::print::affine(program, &[], extent);
+                let extent = crate::program::print::affine(&program.params, &[], extent);
                 let message = format!("{place} has length {length}, but its extent {extent} can't be that");
                 found.push(Diagnostic::error("wrong-shape", message));
             }
@@ -252,7 +252,7 @@ fn check_values(program: &Program, values: &[Int], known: &Known, places: &Place
                 let place = format!("dimension {} of '{}'", dimension + 1, tensor.name);
                 let extent = match extent.as_constant() {
                     Some(_) => "extent".to_string(),
-                    None => format!("extent {}", crate::program::print::affine(program, &[], extent)),
+                    None => format!("extent {}", crate::program::print::affine(&program.params, &[], extent)),
                 };
                 let message = format!("{place} has length {length}, but its {extent} is {expected}");
                 found.push(with_sizes(Diagnostic::error("wrong-shape", message), program, values));
@@ -272,7 +272,7 @@ fn broken_facts(program: &Program, facts: &[Constraint], values: &[Int], places:
     let told = broken.map(|fact| {
         let asked = places.requirements.iter().find(|(c, _)| c == fact).map(|(_, d)| d.clone());
         let plain = || {
-            let text = crate::program::print::constraint(program, &[], fact);
+            let text = crate::program::print::constraint(&program.params, &[], fact);
             Diagnostic::error("size-bound", format!("these sizes do not satisfy {text}"))
         };
         with_sizes(asked.unwrap_or_else(plain), program, values)

@@ -4,7 +4,7 @@ use super::panel;
 use super::text::{Lines, Names, Shared};
 use super::transpose;
 use super::value::{Instance, Instances, Values, combine, neutral, store};
-use crate::nest::{BufferKind, Leaf, Loop, Nest, Shape};
+use crate::nest::{Leaf, Loop, Nest, Scope, Shape};
 use crate::program::ReduceOp;
 use crate::schedule::is_along;
 use std::collections::BTreeSet;
@@ -116,10 +116,10 @@ impl Writer<'_> {
 
     /// The target whose stores are aligned, if it makes no difference that some elements are computed twice.
     pub fn aligned<'l>(&self, leaves: &'l [Leaf], lanes: &Loop) -> Option<&'l Leaf> {
-        let exprs = &self.nest.frame.exprs;
+        let exprs = &self.nest.exprs;
         let reads_itself = |leaf: &Leaf| exprs.accesses(leaf.body).any(|(read, _)| read == leaf.target);
         let fits = leaves.iter().all(|leaf| leaf.reduction.is_none() && !reads_itself(leaf));
-        let is_kept = |leaf: &&Leaf| !matches!(self.nest.kinds[leaf.target.0 as usize], BufferKind::Local(_));
+        let is_kept = |leaf: &&Leaf| !matches!(self.nest.buffers[leaf.target.0 as usize].scope, Scope::Local(_));
         let leaf = leaves.iter().find(is_kept).or(leaves.first()).filter(|_| fits)?;
         is_along(&leaf.subscripts, lanes.variable).then_some(leaf)
     }
@@ -216,7 +216,7 @@ impl Writer<'_> {
     fn body_in_lanes(&mut self, leaf: &Leaf, instances: Instances, rows: usize, vectors: usize) {
         let points: Vec<(usize, usize)> = (0..rows).flat_map(|r| (0..vectors).map(move |v| (r, v))).collect();
         let partial = instances.partial.first().cloned();
-        let streamed = self.nest.streamed.contains(&leaf.target) && !leaf.accumulate;
+        let streamed = self.nest[leaf.target].streamed && !leaf.accumulate;
         let Some(op) = leaf.reduction else {
             let guarded = self.open_guards(leaf);
             let mut values = self.values(instances.clone());

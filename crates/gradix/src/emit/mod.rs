@@ -13,7 +13,7 @@ mod value;
 
 pub use crate::nest::Real;
 
-use crate::nest::{BufferKind, FIRST, ITEM, LAST, Leaf, Nest, Step};
+use crate::nest::{FIRST, ITEM, LAST, Leaf, Nest, Scope, Step};
 use crate::program::TensorId;
 use leaf::Writer;
 use std::collections::BTreeSet;
@@ -78,23 +78,23 @@ fn header(nest: &Nest, real: Real) -> String {
         let _ = writeln!(text, " * {what}");
     };
     line(&mut text, "size: the values of");
-    for (i, param) in nest.frame.params.iter().enumerate() {
+    for (i, param) in nest.params.iter().enumerate() {
         line(&mut text, &format!("    size[{i}]   {}", param.name));
     }
     line(&mut text, "buffer: pointers to arrays, dense and row-major (those that are not listed may be null)");
     let touched = nest.touched();
-    for (i, (tensor, kind)) in nest.frame.tensors.iter().zip(&nest.kinds).enumerate() {
+    for (i, tensor) in nest.buffers.iter().enumerate() {
         if !touched.contains(&TensorId(i as u32)) {
             continue;
         }
-        let kind = match kind {
-            BufferKind::Input => "input",
-            BufferKind::Output => "result",
-            BufferKind::Temporary => "temporary",
-            BufferKind::Local(_) => continue,
+        let kind = match tensor.scope {
+            Scope::Input(_) => "input",
+            Scope::Output(_) => "result",
+            Scope::Run => "temporary",
+            Scope::Local(_) => continue,
         };
         let extents: Vec<String> =
-            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.frame, &[], e)).collect();
+            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.params, &[], e)).collect();
         line(&mut text, &format!("    buffer[{i}]   {}[{}], {kind}", tensor.name, extents.join(", ")));
     }
     line(
@@ -131,9 +131,9 @@ fn kernel(
     let mut lines = Lines::at(0);
     lines.line(format!("\n/* {}", kernel.doc.join("\n * ")));
     for (buffer, _) in &layout {
-        let tensor = &nest.frame[*buffer];
+        let tensor = &nest[*buffer];
         let extents: Vec<String> =
-            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.frame, &[], e)).collect();
+            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.params, &[], e)).collect();
         lines.line(format!(" * local: {}[{}]", tensor.name, extents.join(", ")));
     }
     let [low, high, step] = &work;
@@ -155,12 +155,12 @@ fn kernel(
     }
     for b in &names.used_buffers {
         let name = &names.buffers[*b];
-        match nest.kinds[*b] {
-            BufferKind::Input => lines.line(format!("const gx_t *restrict const {name} = buffer[{b}];")),
-            BufferKind::Output | BufferKind::Temporary => {
+        match nest.buffers[*b].scope {
+            Scope::Input(_) => lines.line(format!("const gx_t *restrict const {name} = buffer[{b}];")),
+            Scope::Output(_) | Scope::Run => {
                 lines.line(format!("gx_t *restrict const {name} = buffer[{b}];"));
             }
-            BufferKind::Local(_) => {}
+            Scope::Local(_) => {}
         }
     }
     for (name, text) in strides {
@@ -210,11 +210,11 @@ fn write_step(writer: &mut Writer, step: &Step, all: &[Step]) {
 
 /// The local results of leaves that run together which no other leaf of the kernel reads.
 fn unstored(nest: &Nest, leaves: &[Leaf], all: &[Step]) -> Vec<TensorId> {
-    let is_local = |target: TensorId| matches!(nest.kinds[target.0 as usize], BufferKind::Local(_));
+    let is_local = |target: TensorId| matches!(nest.buffers[target.0 as usize].scope, Scope::Local(_));
     let made = leaves.iter().filter(|leaf| leaf.reduction.is_none()).map(|leaf| leaf.target);
     let mut others = Vec::new();
     leaves_but(all, leaves, &mut others);
-    let reads = |leaf: &&Leaf, target| nest.frame.exprs.accesses(leaf.body).any(|(tensor, _)| tensor == target);
+    let reads = |leaf: &&Leaf, target| nest.exprs.accesses(leaf.body).any(|(tensor, _)| tensor == target);
     made.filter(|target| is_local(*target) && !others.iter().any(|leaf| reads(leaf, *target))).collect()
 }
 
@@ -232,9 +232,9 @@ fn leaves_but<'a>(steps: &'a [Step], but: &[Leaf], found: &mut Vec<&'a Leaf>) {
 
 /// The local buffers of a kernel with their numbers of elements.
 fn locals(nest: &Nest, number: usize, names: &mut Names) -> Vec<(TensorId, String)> {
-    let buffers = nest.buffers(BufferKind::Local(number));
+    let buffers = nest.locals(number);
     let sized = buffers.map(|b| {
-        let extents = &nest.frame[b].extents;
+        let extents = &nest[b].extents;
         let sizes: Vec<String> = extents.iter().map(|e| format!("gx_larger(0, {})", names.affine(e))).collect();
         (b, if sizes.is_empty() { "1".to_string() } else { sizes.join("*") })
     });
@@ -246,10 +246,10 @@ fn strides(nest: &Nest, names: &mut Names) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for buffer in names.used_buffers.clone() {
         let id = TensorId(buffer as u32);
-        for dimension in 0..nest.frame[id].extents.len() {
+        for dimension in 0..nest[id].extents.len() {
             let name = names.stride(nest, id, dimension);
             if name.starts_with("gx_") {
-                let inner = nest.frame[id].extents[dimension + 1..].to_vec();
+                let inner = nest[id].extents[dimension + 1..].to_vec();
                 let sizes: Vec<String> = inner.iter().map(|e| format!("gx_larger(0, {})", names.affine(e))).collect();
                 found.push((format!("{name} __attribute__((unused))"), sizes.join("*")));
             }

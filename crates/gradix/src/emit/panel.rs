@@ -153,7 +153,7 @@ impl Contraction<'_> {
 
     /// The outputs around that packed lanes depend on, if they are the same for all values of another one.
     pub fn lanes_stay(&self, w: &Writer) -> Option<Vec<usize>> {
-        let exprs = &w.nest.frame.exprs;
+        let exprs = &w.nest.exprs;
         let used: Vec<Vec<bool>> =
             self.panels.by_lane.iter().map(|id| exprs.used_indices(*id, w.names.variables.len())).collect();
         let around = self.others.iter().map(|l| l.variable);
@@ -181,7 +181,7 @@ impl Contraction<'_> {
         }
         let by_row = tables.by_row.iter().zip(&self.panels.by_row);
         for (table, id) in by_row.chain(tables.by_lane.iter().zip(&self.panels.by_lane)) {
-            let Expr::Access(buffer, subscripts) = w.nest.frame.exprs[*id].clone() else {
+            let Expr::Access(buffer, subscripts) = w.nest.exprs[*id].clone() else {
                 unreachable!("what is read in place is an element");
             };
             let steps = self.terms.iter().zip(&counters).filter_map(|(l, counter)| {
@@ -477,7 +477,7 @@ impl Contraction<'_> {
         else {
             return None;
         };
-        let Expr::Access(_, subscripts) = w.nest.frame.exprs[*id].clone() else { return None };
+        let Expr::Access(_, subscripts) = w.nest.exprs[*id].clone() else { return None };
         if !subscripts.iter().any(|s| s.uses_index(next.variable))
             || subscripts.iter().any(|s| s.uses_index(self.row.variable))
         {
@@ -494,7 +494,7 @@ impl Contraction<'_> {
 
     /// The address of an operand at the first row, lane and term, and how far apart rows and terms are.
     fn in_place(&self, w: &mut Writer, id: ExprId, parts: &Parts, group: &str, lane: &str) -> (String, [String; 2]) {
-        let Expr::Access(buffer, subscripts) = w.nest.frame.exprs[id].clone() else {
+        let Expr::Access(buffer, subscripts) = w.nest.exprs[id].clone() else {
             unreachable!("what is read in place is an element");
         };
         let saved = w.names.variables.clone();

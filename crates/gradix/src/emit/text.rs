@@ -87,8 +87,8 @@ impl Common {
     pub fn new(nest: &Nest) -> Self {
         let mut taken: HashSet<String> = RESERVED.split_whitespace().map(String::from).collect();
         let mut name = |text: &str| names::fresh(&ascii(text), &mut taken);
-        let params = nest.frame.params.iter().map(|p| name(&p.name)).collect();
-        let buffers = nest.frame.tensors.iter().map(|t| name(&t.name)).collect();
+        let params = nest.params.iter().map(|p| name(&p.name)).collect();
+        let buffers = nest.buffers.iter().map(|t| name(&t.name)).collect();
         Common { params, buffers, taken }
     }
 }
@@ -210,7 +210,7 @@ impl Names {
 
     /// How many elements apart neighbours in a dimension are.
     pub fn stride(&mut self, nest: &Nest, buffer: TensorId, dimension: usize) -> String {
-        let extents = &nest.frame[buffer].extents[dimension + 1..];
+        let extents = &nest[buffer].extents[dimension + 1..];
         if extents.iter().all(|e| e.as_constant().is_some()) {
             return integer(&extents.iter().fold(Int::ONE, |p, e| p * e.as_constant().expect("a number")));
         }

@@ -30,7 +30,7 @@ pub fn write(w: &mut Writer, leaves: &[Leaf], unstored: &[TensorId]) {
     let reductions = || leaves.iter().filter_map(|leaf| leaf.reduction.map(|op| (leaf, op)));
     let outputs = reductions().map(|(leaf, _)| leaf.outputs).min().unwrap_or(outer.len());
     // What rows add to one after the other is loaded and stored once for several of them.
-    let exprs = &w.nest.frame.exprs;
+    let exprs = &w.nest.exprs;
     let shared = |row: &Loop| leaves.iter().any(|leaf| is_shared(leaf, row.variable));
     let known = |row: &Loop| leaves.iter().all(|leaf| !is_shared(leaf, row.variable) || adds(exprs, leaf).is_some());
     let row = outer.last().filter(|row| outputs == outer.len() && shared(row) && known(row));
@@ -206,7 +206,7 @@ impl Together<'_> {
                 (address, values.names.step(nest, leaf.target, &leaf.subscripts, variable))
             };
             let shared = row.is_some_and(|row| is_shared(leaf, row));
-            if let Some((term, takes)) = adds(&nest.frame.exprs, leaf).filter(|_| shared) {
+            if let Some((term, takes)) = adds(&nest.exprs, leaf).filter(|_| shared) {
                 let sign = if takes { "-" } else { "+" };
                 for vector in 0..vectors {
                     let (address, step) = target(&mut values, (points[0].0, vector));
@@ -218,14 +218,14 @@ impl Together<'_> {
                 }
                 continue;
             }
-            let streamed = nest.streamed.contains(&leaf.target);
+            let streamed = nest[leaf.target].streamed;
             for point in &points {
                 let value = values.wide(leaf.body, *point);
                 let (address, step) = target(&mut values, *point);
                 if !self.unstored.contains(&leaf.target) {
                     lines.push(store(streamed, &address, &step, partial.as_deref(), &value));
                 }
-                for id in same_element(&nest.frame.exprs, self.leaves, leaf) {
+                for id in same_element(&nest.exprs, self.leaves, leaf) {
                     values.given.insert((id, *point), (value.clone(), true));
                 }
             }

@@ -16,7 +16,7 @@ pub struct Turn<'a> {
 
 /// Finds out whether all that a leaf reads lies across its target.
 pub fn recognise<'a>(writer: &Writer, leaf: &'a Leaf) -> Option<Turn<'a>> {
-    let exprs = &writer.nest.frame.exprs;
+    let exprs = &writer.nest.exprs;
     let is_copy = matches!(exprs[leaf.body], Expr::Access(..));
     if !leaf.guards.is_empty() || !is_copy && leaf.shape.lanes.is_none() {
         return None;
@@ -54,7 +54,7 @@ pub fn write(w: &mut Writer, leaf: &Leaf, turn: &Turn) {
     others.iter().for_each(|l| w.open_loop(l));
     w.lines.open("");
     w.shared.add("gx_turn".into(), TURN.into());
-    match w.nest.frame.exprs[leaf.body] {
+    match w.nest.exprs[leaf.body] {
         Expr::Access(..) if leaf.reduction.is_none() => copy(w, leaf, pair),
         _ => squares(w, leaf, pair),
     }
@@ -62,7 +62,7 @@ pub fn write(w: &mut Writer, leaf: &Leaf, turn: &Turn) {
 }
 
 fn copy(w: &mut Writer, leaf: &Leaf, pair: [&Loop; 2]) {
-    let Expr::Access(source, subscripts) = w.nest.frame.exprs[leaf.body].clone() else {
+    let Expr::Access(source, subscripts) = w.nest.exprs[leaf.body].clone() else {
         unreachable!("a copy reads an element");
     };
     let mut counts = Vec::new();

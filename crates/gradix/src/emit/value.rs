@@ -89,12 +89,12 @@ impl<'a> Values<'a> {
             return known;
         }
         let count = self.names.variables.len();
-        let used = self.nest.frame.exprs.used_indices(id, count);
+        let used = self.nest.exprs.used_indices(id, count);
         let uses = |of: &Option<(usize, Vec<String>)>| of.as_ref().is_some_and(|(variable, _)| used[*variable]);
         let Instances { rows, columns, lanes, .. } = &self.instances;
         let mut found = Differs { by_row: uses(rows), by_column: uses(columns), by_lane: uses(lanes) };
         for ((packed, _), (_, vector)) in &self.given {
-            if self.nest.frame.exprs.postorder(id).contains(packed) {
+            if self.nest.exprs.postorder(id).contains(packed) {
                 found.by_lane |= *vector;
             }
         }
@@ -128,7 +128,7 @@ impl<'a> Values<'a> {
         if let Some(name) = self.done.get(&(id, instance)) {
             return name.clone();
         }
-        let exprs = &self.nest.frame.exprs;
+        let exprs = &self.nest.exprs;
         let text = match exprs[id].clone() {
             Expr::Constant(number) => return literal(number, self.single),
             Expr::Index(affine) => {
@@ -184,7 +184,7 @@ impl<'a> Values<'a> {
     fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId, id: ExprId, instance: Instance) -> String {
         let vector = self.is_vector(id);
         if op == BinaryOp::Pow
-            && let Some(exponent) = self.nest.frame.exprs.as_constant(b).filter(|e| e.fract() == 0.0 && e.abs() <= 32.0)
+            && let Some(exponent) = self.nest.exprs.as_constant(b).filter(|e| e.fract() == 0.0 && e.abs() <= 32.0)
         {
             let base = self.value(a, instance);
             return self.whole_power(&base, exponent as i32, vector);
@@ -232,7 +232,7 @@ impl<'a> Values<'a> {
     fn select(&mut self, id: ExprId, c: CondId, a: ExprId, b: ExprId, instance: Instance) -> String {
         let name = self.names.fresh("e");
         let vector = self.is_vector(id);
-        let exprs = &self.nest.frame.exprs;
+        let exprs = &self.nest.exprs;
         if !exprs.compared(c).is_empty() {
             let text = match (vector, self.condition_is_vector(c)) {
                 (true, true) => {
@@ -281,13 +281,13 @@ impl<'a> Values<'a> {
     }
 
     fn condition_is_vector(&mut self, c: CondId) -> bool {
-        let compared = self.nest.frame.exprs.compared(c);
+        let compared = self.nest.exprs.compared(c);
         compared.into_iter().any(|id| self.is_vector(id))
     }
 
     /// A condition on scalars.
     fn test(&mut self, c: CondId, instance: Instance) -> String {
-        match self.nest.frame.exprs[c].clone() {
+        match self.nest.exprs[c].clone() {
             Cond::Index(constraint) => {
                 self.select_instance(instance);
                 self.names.constraint(&constraint)
@@ -304,7 +304,7 @@ impl<'a> Values<'a> {
 
     /// A condition over lanes.
     fn mask(&mut self, c: CondId, instance: Instance) -> String {
-        match self.nest.frame.exprs[c].clone() {
+        match self.nest.exprs[c].clone() {
             Cond::Index(constraint) => {
                 self.select_instance(instance);
                 format!("gx_truth({})", self.names.constraint(&constraint))

@@ -157,7 +157,7 @@ impl Graph {
         let Some(op) = definition.reduction else { return body };
         let binder = |p: usize| format!("{} in {}", names[p], range(program, &borrowed, &definition.indices[p].range));
         let reduced = (definition.rank..names.len()).map(binder);
-        let conditions = definition.conditions.iter().map(|c| print::constraint(program, &borrowed, c));
+        let conditions = definition.conditions.iter().map(|c| print::constraint(&program.params, &borrowed, c));
         let label = format!("{}[{}]", op.name(), reduced.chain(conditions).collect::<Vec<_>>().join(", "));
         self.shared(label, Shape::Operation, part, vec![body])
     }
@@ -173,12 +173,13 @@ impl Graph {
         let operands = program.exprs.operands(id).iter().map(|operand| done[operand]).collect();
         let label = match &program.exprs[id] {
             Expr::Constant(number) => number.value().to_string(),
-            Expr::Index(affine) => print::affine(program, names, affine),
+            Expr::Index(affine) => print::affine(&program.params, names, affine),
             Expr::Unary(op, _) => op.name().to_string(),
             Expr::Binary(op, ..) => op.name().to_string(),
             Expr::Select(condition, ..) => format!("if {}", test(program, *condition, names)),
             Expr::Access(tensor, subscripts) => {
-                let subscripts: Vec<String> = subscripts.iter().map(|s| print::affine(program, names, s)).collect();
+                let subscripts: Vec<String> =
+                    subscripts.iter().map(|s| print::affine(&program.params, names, s)).collect();
                 return self.access(program, *tensor, subscripts, part);
             }
         };
@@ -225,7 +226,7 @@ fn escaped(label: &str) -> String {
 
 /// An input with its extents.
 fn tensor_label(program: &Program, id: TensorId) -> String {
-    let extents: Vec<String> = program[id].extents.iter().map(|e| print::affine(program, &[], e)).collect();
+    let extents: Vec<String> = program[id].extents.iter().map(|e| print::affine(&program.params, &[], e)).collect();
     element_label(&program[id].name, &extents)
 }
 
@@ -236,7 +237,7 @@ fn element_label(name: &str, subscripts: &[String]) -> String {
 /// A condition; `a` and `b` stand for values, which are operands of the node.
 fn test(program: &Program, id: CondId, names: &[&str]) -> String {
     match &program.exprs[id] {
-        Cond::Index(constraint) => print::constraint(program, names, constraint),
+        Cond::Index(constraint) => print::constraint(&program.params, names, constraint),
         Cond::Compare(Comparison::Lt, ..) => "a < b".into(),
         Cond::Compare(Comparison::Le, ..) => "a <= b".into(),
         Cond::Compare(Comparison::Eq, ..) => "a == b".into(),

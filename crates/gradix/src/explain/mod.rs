@@ -188,7 +188,7 @@ fn report(program: &Program, definition: &Definition, id: ExprId, number: usize)
         columns: names.iter().map(|name| name.to_string()).chain((1..=floors.len()).map(|n| format!("q{n}"))).collect(),
         floors: floors.iter().enumerate().map(|(n, atom)| floor(program, &names, &floors, n, atom)).collect(),
         element: element.clone(),
-        offset: equations.offset.iter().map(|affine| print::affine(program, &[], affine)).collect(),
+        offset: equations.offset.iter().map(|affine| print::affine(&program.params, &[], affine)).collect(),
         matrix: equations.matrix,
         solution,
         equations: zero,
@@ -214,7 +214,7 @@ fn element_names(rank: usize) -> Vec<String> {
 fn access_text(program: &Program, tensor: TensorId, subscripts: &[Affine], names: &[&str]) -> String {
     let name = &program[tensor].name;
     // Inside of brackets products are written without spaces.
-    let compact = |subscript: &Affine| print::affine(program, names, subscript).replace(" * ", "*");
+    let compact = |subscript: &Affine| print::affine(&program.params, names, subscript).replace(" * ", "*");
     let subscripts: Vec<String> = subscripts.iter().map(compact).collect();
     if subscripts.is_empty() { name.clone() } else { format!("{name}[{}]", subscripts.join(", ")) }
 }
@@ -245,8 +245,8 @@ fn floor(program: &Program, names: &[&str], floors: &[Atom], number: usize, atom
     let remainder = inner_unknowns.add_scaled(&-divisor.clone(), &Affine::index(names.len() + number));
     let unknowns: Vec<String> = (1..=floors.len()).map(|n| format!("q{n}")).collect();
     let all: Vec<&str> = names.iter().copied().chain(unknowns.iter().map(String::as_str)).collect();
-    let value = print::affine(program, names, &Affine::atom(atom.clone()));
-    let bounds = format!("0 <= {} <= {}", print::affine(program, &all, &remainder), divisor - Int::ONE);
+    let value = print::affine(&program.params, names, &Affine::atom(atom.clone()));
+    let bounds = format!("0 <= {} <= {}", print::affine(&program.params, &all, &remainder), divisor - Int::ONE);
     Floor { name, value, bounds }
 }
 
@@ -286,7 +286,7 @@ impl Equations {
             row.iter().zip(&difference).fold(Affine::default(), |sum, (factor, part)| sum.add_scaled(factor, part))
         };
         let open = |constraint: Constraint| {
-            (constraint.decided() != Some(true)).then(|| print::constraint(program, &names, &constraint))
+            (constraint.decided() != Some(true)).then(|| print::constraint(&program.params, &names, &constraint))
         };
         let zero = solution.cokernel.iter_rows().filter_map(|row| open(Constraint::zero(product(row))));
         let divisors = solution.smith.divisors().enumerate();
@@ -317,7 +317,8 @@ fn cases(
     for guard in guards {
         let gathered = gather(definition, &guard, subscripts, spaces, &context)?;
         let points = gathered.map(|gathered| points(program, definition, &gathered, element));
-        let conditions = guard.iter().map(|constraint| print::constraint(program, &names, constraint)).collect();
+        let conditions =
+            guard.iter().map(|constraint| print::constraint(&program.params, &names, constraint)).collect();
         cases.push(Case { guard, conditions, points });
     }
     Ok(cases)
@@ -328,10 +329,10 @@ fn points(program: &Program, definition: &Definition, gathered: &Gathered, eleme
     let free: Vec<String> = gathered.free.iter().map(|name| names::fresh(name, &mut taken)).collect();
     let names: Vec<&str> = element.iter().chain(&free).map(String::as_str).collect();
     let all = |constraints: &[Constraint]| -> Vec<String> {
-        constraints.iter().map(|constraint| print::constraint(program, &names, constraint)).collect()
+        constraints.iter().map(|constraint| print::constraint(&program.params, &names, constraint)).collect()
     };
     let values = definition.indices.iter().zip(&gathered.map);
-    let values = values.map(|(index, value)| (index.name.clone(), print::affine(program, &names, value)));
+    let values = values.map(|(index, value)| (index.name.clone(), print::affine(&program.params, &names, value)));
     let ranges = free.iter().zip(&gathered.ranges).map(|(name, bounds)| (name.clone(), range(program, &names, bounds)));
     Points {
         solved: values.filter(|(name, value)| name != value).collect(),
@@ -343,7 +344,7 @@ fn points(program: &Program, definition: &Definition, gathered: &Gathered, eleme
 
 /// A range as text; `names` are those of the indices.
 pub(crate) fn range(program: &Program, names: &[&str], range: &Range) -> String {
-    let one = |bound: &Affine| print::affine(program, names, bound);
+    let one = |bound: &Affine| print::affine(&program.params, names, bound);
     let several = |bounds: &[Affine]| bounds.iter().map(one).collect::<Vec<_>>().join(", ");
     let low = if let [low] = &*range.low { one(low) } else { format!("max({})", several(&range.low)) };
     match &*range.high {

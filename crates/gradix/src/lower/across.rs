@@ -52,7 +52,7 @@ impl Lowering<'_> {
         let Range { low, high } = &mut placed.ranges[0];
         let low = low.extract_if(.., uses_outputs).map(|b| Constraint::at_most(b, Affine::index(*slab)));
         let high = high.extract_if(.., uses_outputs).map(|b| Constraint::at_most(Affine::index(*slab), b));
-        let exprs = &mut self.nest.frame.exprs;
+        let exprs = &mut self.nest.exprs;
         let held = exprs.access(placed.target, placed.subscripts.clone());
         let mut body = exprs.add(Expr::Binary(BinaryOp::Add, held, placed.body));
         for condition in low.chain(high) {

@@ -21,7 +21,7 @@ pub fn blocks(lowering: &mut Lowering, placed: Placed, making: &mut Making) -> P
 /// The position of an output, and the size of its blocks, where both quotient and remainder are subscripts of an access.
 fn divided(lowering: &Lowering, placed: &Placed) -> Option<(usize, Int)> {
     placed.reduction?;
-    let exprs = &lowering.nest.frame.exprs;
+    let exprs = &lowering.nest.exprs;
     let nodes = exprs.postorder(placed.body);
     let accesses = nodes.iter().filter_map(|id| match &exprs[*id] {
         Expr::Access(_, subscripts) => Some(subscripts),
@@ -44,7 +44,7 @@ fn split(lowering: &mut Lowering, placed: Placed, making: &mut Making, position:
     let block = making.variable(&name);
     let mut rules = Split { lane, block, size };
     let mut split = placed.clone();
-    split.body = Rewriter::default().rewrite(&mut lowering.nest.frame.exprs, placed.body, &mut rules);
+    split.body = Rewriter::default().rewrite(&mut lowering.nest.exprs, placed.body, &mut rules);
     split.subscripts = placed.subscripts.iter().map(|s| rules.affine(s)).collect();
     split.conditions = placed.conditions.iter().map(|c: &Constraint| c.rebuilt(rules.affine(&c.affine))).collect();
     split.ranges = placed.ranges.iter().map(|range| range.map(|bound| rules.affine(bound))).collect();

@@ -35,7 +35,7 @@ pub fn classes(lowering: &mut Lowering, placed: Placed, making: &Making) -> Vec<
 fn modulus(lowering: &Lowering, placed: &Placed, v: usize, middle: &[f64]) -> Int {
     let mut modulus = Int::ONE;
     let mut see = |affine: &Affine| floors(affine, v, &mut modulus);
-    lowering.nest.frame.exprs.visit_affines(placed.body, &mut see);
+    lowering.nest.exprs.visit_affines(placed.body, &mut see);
     placed.conditions.iter().for_each(|c| see(&c.affine));
     for range in &placed.ranges {
         see(skew::active(&range.low, middle, lowering.estimate, true));
@@ -85,7 +85,7 @@ fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, resi
 
 /// Replaces variables everywhere but in the ranges.
 fn replace(lowering: &mut Lowering, placed: &mut Placed, map: &[Affine]) {
-    placed.body = lift::remap(&mut lowering.nest.frame.exprs, placed.body, map);
+    placed.body = lift::remap(&mut lowering.nest.exprs, placed.body, map);
     placed.subscripts = placed.subscripts.iter().map(|s| s.with_indices(map)).collect();
     placed.conditions = placed.conditions.iter().map(|c| c.with_indices(map)).collect();
 }

@@ -76,7 +76,7 @@ impl Lowering<'_> {
             Some(_) => self.in_parts(definition, &own, Affine::index(crate::nest::ITEM)),
             None => own,
         };
-        let body = lift::remap(&mut self.nest.frame.exprs, definition.body, &map);
+        let body = lift::remap(&mut self.nest.exprs, definition.body, &map);
         Placed {
             target,
             subscripts,
@@ -85,7 +85,7 @@ impl Lowering<'_> {
             conditions: definition.conditions.iter().map(|c| c.with_indices(&map)).collect(),
             reduction: definition.reduction,
             accumulate: part.is_some(),
-            body: pieces::unmixed(&mut self.nest.frame.exprs, body),
+            body: pieces::unmixed(&mut self.nest.exprs, body),
             variables,
         }
     }
@@ -108,10 +108,10 @@ impl Lowering<'_> {
     /// Puts local buffers in the place of what they hold.
     fn use_locals(&mut self, leaf: &mut Leaf, making: &Making) {
         leaf.subscripts = self.shifted(leaf.target, std::mem::take(&mut leaf.subscripts), making);
-        let mut exprs = std::mem::take(&mut self.nest.frame.exprs);
+        let mut exprs = std::mem::take(&mut self.nest.exprs);
         let mut rules = Shift { lowering: self, making };
         leaf.body = Rewriter::default().rewrite(&mut exprs, leaf.body, &mut rules);
-        self.nest.frame.exprs = exprs;
+        self.nest.exprs = exprs;
     }
 
     fn leaves(&mut self, placed: &Placed, making: &mut Making) -> Vec<Leaf> {

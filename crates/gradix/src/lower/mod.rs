@@ -9,7 +9,7 @@ mod pieces;
 mod shape;
 mod unread;
 
-use crate::nest::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Shape, Step, Tile, Work};
+use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Scope, Shape, Step, Tile, Work};
 use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
 use crate::schedule::{self, Group, Member, Schedule};
 use gradix_int::Int;
@@ -28,17 +28,9 @@ use gradix_int::Int;
 /// ```
 pub fn lower(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
     let lanes = lanes(real) as f64;
-    let mut frame = program.clone();
-    frame.definitions.clear();
-    let kinds = (0..program.tensors.len() as u32).map(TensorId).map(|id| match program[id].kind {
-        TensorKind::Input => BufferKind::Input,
-        _ if program.outputs.contains(&id) => BufferKind::Output,
-        TensorKind::Defined | TensorKind::Nested => BufferKind::Temporary,
-    });
-    let kinds = kinds.collect();
-    let streamed = streamed(program, estimate, real);
-    let nest = Nest { frame, kinds, streamed, kernels: Vec::new(), plain };
-    let context = program.size_context();
+    let buffers = (0..program.tensors.len() as u32).map(|id| buffer(program, TensorId(id), estimate, real)).collect();
+    let (params, exprs, context) = (program.params.clone(), program.exprs.clone(), program.size_context());
+    let nest = Nest { params, context: context.clone(), buffers, exprs, kernels: Vec::new(), plain };
     let docs = crate::program::print::definitions(program);
     let slabs = Default::default();
     let mut lowering = Lowering { program, estimate, nest, context, slabs, panels: None, width: 1.0, lanes, docs };
@@ -61,16 +53,24 @@ const BETWEEN: i64 = 16;
 /// A result of so many bytes has left the caches before anyone reads it.
 const STREAMED: f64 = 16_777_216.0;
 
-/// The results that are large and that nothing reads.
-fn streamed(program: &Program, estimate: &[f64], real: Real) -> Vec<TensorId> {
-    let size = 64.0 / lanes(real) as f64;
-    let is_large = |tensor: &TensorId| program[*tensor].elements(estimate) * size >= STREAMED;
-    let is_read = |tensor: TensorId| {
-        let mut bodies = program.definitions.iter().map(|definition| definition.body);
-        bodies.any(|body| program.exprs.accesses(body).any(|(read, _)| read == tensor))
+/// The buffer of a tensor, as long as it is not found to be local.
+fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real) -> Buffer {
+    let Tensor { name, kind, extents, .. } = program[tensor].clone();
+    let scope = match (kind, program.outputs.iter().position(|output| *output == tensor)) {
+        (TensorKind::Input, _) => Scope::Input(program.inputs().position(|input| input == tensor).unwrap_or(0)),
+        (TensorKind::Defined | TensorKind::Nested, Some(position)) => Scope::Output(position),
+        (TensorKind::Defined | TensorKind::Nested, None) => Scope::Run,
     };
-    let outputs = program.outputs.iter().filter(|tensor| is_large(tensor) && !is_read(**tensor));
-    outputs.copied().collect()
+    let is_output = matches!(scope, Scope::Output(_));
+    Buffer { name, extents, scope, streamed: is_output && is_streamed(program, tensor, estimate, real) }
+}
+
+/// Whether a result is large and nothing reads it.
+fn is_streamed(program: &Program, tensor: TensorId, estimate: &[f64], real: Real) -> bool {
+    let size = 64.0 / lanes(real) as f64;
+    let mut bodies = program.definitions.iter().map(|definition| definition.body);
+    let is_read = bodies.any(|body| program.exprs.accesses(body).any(|(read, _)| read == tensor));
+    program[tensor].elements(estimate) * size >= STREAMED && !is_read
 }
 
 /// What is known while kernels are made.
@@ -123,7 +123,7 @@ impl Lowering<'_> {
             let mut making = making.clone();
             let inside = self.inside(group, &is_part, &across, &mut making);
             let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
-            match across::alone(&self.nest.frame.exprs, &inside, &tried) {
+            match across::alone(&self.nest.exprs, &inside, &tried) {
                 Some((definition, _)) => across.retain(|d| d != definition),
                 None => break (inside, making),
             }
@@ -164,10 +164,10 @@ impl Lowering<'_> {
             }
             inside.extend(self.steps_of(placed, making));
         }
-        let exprs = &mut self.nest.frame.exprs;
+        let exprs = &mut self.nest.exprs;
         inside.retain(|step| !across::is_idle(exprs, step));
-        let kinds = &self.nest.kinds;
-        let is_local = |tensor: TensorId| kinds[tensor.0 as usize] == BufferKind::Local(number);
+        let buffers = &self.nest.buffers;
+        let is_local = |tensor: TensorId| buffers[tensor.0 as usize].scope == Scope::Local(number);
         let inside = unread::drop_unread(exprs, inside, &is_local, &making.context, making.tile);
         fuse::fuse(exprs, inside)
     }
@@ -190,10 +190,10 @@ impl Lowering<'_> {
         for member in group.members.iter().filter(|m| m.local) {
             let definition = &self.program.definitions[member.definition];
             let slot = definition.tensor.0 as usize;
-            self.nest.kinds[slot] = BufferKind::Local(number);
+            self.nest.buffers[slot].scope = Scope::Local(number);
             if let Some(slab) = member.slab.filter(|&p| p < definition.rank) {
                 let rows = group.tile + member.halo.0 + member.halo.1;
-                let tensor = &mut self.nest.frame.tensors[slot];
+                let tensor = &mut self.nest.buffers[slot];
                 tensor.extents[slab] = Affine::constant(rows);
                 if slab + 1 < definition.rank
                     && let Some(width) = tensor.extents.last_mut()
@@ -216,8 +216,8 @@ impl Lowering<'_> {
             if member.slab.is_some_and(|p| p >= definition.rank) {
                 let tensor = &self.program[definition.tensor];
                 let extents = self.in_parts(definition, &tensor.extents, Affine::constant(parts));
-                let (name, rank) = (format!("{}_parts", tensor.name), tensor.rank + 1);
-                let buffer = self.buffer(name, extents, rank, BufferKind::Temporary);
+                let name = format!("{}_parts", tensor.name);
+                let buffer = self.buffer(name, extents, Scope::Run);
                 found.push((member.definition, buffer));
             }
         }
@@ -232,11 +232,11 @@ impl Lowering<'_> {
         std::iter::once(part).chain(order.into_iter().map(|position| dimensions[position].clone())).collect()
     }
 
-    fn buffer(&mut self, name: String, extents: Vec<Affine>, rank: usize, kind: BufferKind) -> TensorId {
-        let taken = |n: &str| self.nest.frame.tensors.iter().any(|t| t.name == n);
+    fn buffer(&mut self, name: String, extents: Vec<Affine>, scope: Scope) -> TensorId {
+        let taken = |n: &str| self.nest.buffers.iter().any(|t| t.name == n);
         let name = crate::program::names::fresh_where(&name, taken);
-        self.nest.kinds.push(kind);
-        self.nest.frame.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
+        self.nest.buffers.push(Buffer { name, extents, scope, streamed: false });
+        TensorId(self.nest.buffers.len() as u32 - 1)
     }
 
     /// A leaf that sets this item's part to the neutral value.
@@ -248,7 +248,7 @@ impl Lowering<'_> {
         let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
         let op = definition.reduction.expect("what has parts is a reduction");
-        let body = self.nest.frame.exprs.constant(op.neutral());
+        let body = self.nest.exprs.constant(op.neutral());
         let last = subscripts.last().and_then(Affine::as_index);
         let lanes = outputs.iter().position(|l| Some(l.variable) == last).filter(|_| !self.nest.plain);
         let shape = Shape { lanes, vectors: 1, ..Shape::default() };
@@ -270,14 +270,12 @@ impl Lowering<'_> {
     fn combined(&mut self, definition: &Definition, buffer: TensorId) {
         let op = definition.reduction.expect("what has parts is a reduction");
         let rank = definition.rank;
-        let part = crate::program::Index {
-            name: "part".into(),
-            range: Range::extent(self.nest.frame[buffer].extents[0].clone()),
-        };
+        let part =
+            crate::program::Index { name: "part".into(), range: Range::extent(self.nest[buffer].extents[0].clone()) };
         let indices: Vec<_> = definition.indices[..rank].iter().cloned().chain([part]).collect();
         let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(rank));
-        let body = self.nest.frame.exprs.access(buffer, subscripts);
+        let body = self.nest.exprs.access(buffer, subscripts);
         let whole = Definition {
             tensor: definition.tensor,
             indices,

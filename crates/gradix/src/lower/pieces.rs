@@ -114,7 +114,7 @@ fn has_floor(constraint: &Constraint) -> bool {
 
 /// On and off diagonals: at most two equations are told apart.
 fn by_equations(lowering: &Lowering, placed: &Placed, known: &[Constraint]) -> Vec<Vec<Constraint>> {
-    let all = conditions(&lowering.nest.frame.exprs, placed, placed.body);
+    let all = conditions(&lowering.nest.exprs, placed, placed.body);
     let equations = all.into_iter().filter(|c| c.relation == Relation::Zero && !has_floor(c)).take(2);
     let mut regions: Vec<Vec<Constraint>> = vec![Vec::new()];
     for equation in equations {
@@ -143,7 +143,7 @@ fn cuts(
     let middle = lowering.middle(placed, making);
     let here = [known, region].concat();
     let domain = [here.as_slice(), &term_domain(placed)].concat();
-    let exprs = &mut lowering.nest.frame.exprs;
+    let exprs = &mut lowering.nest.exprs;
     let body = match conditions(exprs, placed, placed.body).is_empty() {
         true => placed.body,
         false => simplify::assuming(exprs, placed.body, domain),
@@ -259,7 +259,7 @@ fn piece(
         false => terms.iter().map(|range| without_idle_bounds(range, &here)).collect(),
     };
     let domain = [here, term_domain(placed)].concat();
-    let exprs = &mut lowering.nest.frame.exprs;
+    let exprs = &mut lowering.nest.exprs;
     let conditional = exprs.postorder(placed.body).iter().any(|id| matches!(exprs[*id], Expr::Select(..)));
     let body = if conditional { simplify::assuming(exprs, placed.body, domain) } else { placed.body };
     let body = unmixed(exprs, body);

@@ -5,7 +5,7 @@
 
 use super::Lowering;
 use super::leaves::Placed;
-use crate::nest::{BufferKind, Leaf, Loop, Panels, Shape};
+use crate::nest::{Leaf, Loop, Panels, Scope, Shape};
 use crate::program::{Affine, Atom, Expr, ExprId, Exprs, TensorId};
 use crate::schedule::{NARROW, step_cost};
 use gradix_int::Int;
@@ -17,7 +17,7 @@ const MANY_VECTORS: f64 = 12.0;
 
 /// The outputs that would best be lanes and rows, whatever ranges say.
 pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
-    let exprs = &lowering.nest.frame.exprs;
+    let exprs = &lowering.nest.exprs;
     let extents = lowering.extents(&placed.variables, &placed.ranges);
     let body = Body::of(exprs, placed.body);
     let terms: f64 = extents[placed.outputs..].iter().product();
@@ -36,7 +36,7 @@ pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
 
 /// How a leaf is vectorised.
 pub fn choose(lowering: &Lowering, leaf: &Leaf) -> Shape {
-    let exprs = &lowering.nest.frame.exprs;
+    let exprs = &lowering.nest.exprs;
     let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
     let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
     let extents = lowering.extents(&variables, &ranges);
@@ -239,13 +239,13 @@ pub fn pack(lowering: &mut Lowering, leaf: &mut Leaf, kernel: usize) {
 fn scratch(lowering: &mut Lowering, elements: usize, kernel: usize) -> TensorId {
     let extent = Affine::constant(elements as i64);
     if let Some((_, known)) = lowering.panels.filter(|(of, _)| *of == kernel) {
-        let present = &mut lowering.nest.frame.tensors[known.0 as usize].extents[0];
+        let present = &mut lowering.nest.buffers[known.0 as usize].extents[0];
         if present.offset() < extent.offset() {
             *present = extent;
         }
         return known;
     }
-    let new = lowering.buffer("panels".into(), vec![extent], 1, BufferKind::Local(kernel));
+    let new = lowering.buffer("panels".into(), vec![extent], Scope::Local(kernel));
     lowering.panels = Some((kernel, new));
     new
 }
@@ -261,7 +261,7 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     if lanes >= leaf.outputs || count < 4 || !bounded || !leaf.guards.is_empty() {
         return None;
     }
-    let exprs = &lowering.nest.frame.exprs;
+    let exprs = &lowering.nest.exprs;
     let (row, lane) = (leaf.loops[rows].variable, leaf.loops[lanes].variable);
     let mut panels = Panels {
         scratch: leaf.target,
@@ -282,9 +282,8 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     let extents = lowering.extents(&variables, &ranges);
     let straight =
         |subscripts: &[Affine]| subscripts.iter().all(|s| terms.iter().all(|term| !is_inside_floor(s, term.variable)));
-    let width = |buffer: TensorId| {
-        lowering.nest.frame[buffer].extents.last().map_or(1.0, |e| e.estimate(&[], lowering.estimate))
-    };
+    let width =
+        |buffer: TensorId| lowering.nest[buffer].extents.last().map_or(1.0, |e| e.estimate(&[], lowering.estimate));
     // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
     let along = |id: &ExprId| match &exprs[*id] {
         Expr::Access(buffer, subscripts) => {

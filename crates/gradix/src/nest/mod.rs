@@ -19,7 +19,9 @@ pub mod verify;
 pub use print::print;
 pub use verify::{Check, Verified, verify};
 
-use crate::program::{Affine, Atom, Constraint, Expr, ExprId, ParamId, Program, Range, ReduceOp, TensorId};
+use crate::program::{
+    Affine, Atom, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp, TensorId,
+};
 use gradix_int::Int;
 use std::collections::HashSet;
 
@@ -42,27 +44,42 @@ pub enum Real {
 /// Everything that is run for one program.
 #[derive(Clone, Debug)]
 pub struct Nest {
-    /// The sizes, the buffers (as its tensors, in the same order as `kinds`) and all expressions; it defines nothing.
-    pub frame: Program,
-    /// What each buffer is for.
-    pub kinds: Vec<BufferKind>,
-    /// Results so large that they are written past the caches; no kernel reads them.
-    pub streamed: Vec<TensorId>,
+    /// The sizes: the free ones are those of the program, in the same order.
+    pub params: Vec<Param>,
+    /// What holds for the sizes.
+    pub context: Vec<Constraint>,
+    /// By number: in an expression, the tensor of an access is the number of a buffer.
+    pub buffers: Vec<Buffer>,
+    /// All expressions.
+    pub exprs: Exprs,
     /// Run in order.
     pub kernels: Vec<Kernel>,
     /// Whether there is so little to do that plain loops were made: the time to compile them counts for more.
     pub plain: bool,
 }
 
-/// What a buffer is for.
+/// Dense and row-major memory.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// Its name.
+    pub name: String,
+    /// In sizes.
+    pub extents: Vec<Affine>,
+    /// Whose it is, and for how long.
+    pub scope: Scope,
+    /// Whether it is so large that it is written past the caches; no kernel reads it.
+    pub streamed: bool,
+}
+
+/// Whose a buffer is, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BufferKind {
-    /// An argument: read only.
-    Input,
-    /// A result.
-    Output,
+pub enum Scope {
+    /// The argument at this position: read only.
+    Input(usize),
+    /// The result at this position.
+    Output(usize),
     /// Lives for the whole run.
-    Temporary,
+    Run,
     /// Belongs to one kernel (by number); every thread has its own, and each item starts with it undefined.
     Local(usize),
 }
@@ -213,7 +230,7 @@ impl Panels {
 impl Nest {
     /// The elements of a buffer for these sizes, `None` past all memory.
     pub fn elements(&self, buffer: TensorId, sizes: &[Int]) -> Option<usize> {
-        let extents = self.frame[buffer].extents.iter().map(|e| evaluate(e, sizes).max(Int::ZERO));
+        let extents = self[buffer].extents.iter().map(|e| evaluate(e, sizes).max(Int::ZERO));
         let count = extents.fold(Int::ONE, |product, extent| product * extent);
         usize::try_from(&count).ok()
     }
@@ -248,17 +265,47 @@ impl Nest {
 
     fn touch_leaf(&self, leaf: &Leaf, found: &mut HashSet<TensorId>) {
         found.insert(leaf.target);
-        for id in self.frame.exprs.postorder(leaf.body) {
-            if let Expr::Access(buffer, _) = &self.frame.exprs[id] {
+        for id in self.exprs.postorder(leaf.body) {
+            if let Expr::Access(buffer, _) = &self.exprs[id] {
                 found.insert(*buffer);
             }
         }
     }
 
-    /// The buffers of one kind.
-    pub fn buffers(&self, kind: BufferKind) -> impl Iterator<Item = TensorId> + '_ {
-        let found = self.kinds.iter().enumerate().filter(move |(_, k)| **k == kind);
-        found.map(|(i, _)| TensorId(i as u32))
+    /// The buffers that belong to a kernel.
+    pub fn locals(&self, kernel: usize) -> impl Iterator<Item = TensorId> + '_ {
+        let found = self.buffers.iter().enumerate().filter(move |(_, buffer)| buffer.scope == Scope::Local(kernel));
+        found.map(|(number, _)| TensorId(number as u32))
+    }
+
+    /// All sizes, from those that are given: one for each free one.
+    pub fn sizes(&self, given: &[Int]) -> Vec<Int> {
+        let (mut sizes, mut given) = (Vec::new(), given.iter());
+        for param in &self.params {
+            let size = match &param.kind {
+                ParamKind::Free => given.next().cloned().unwrap_or(Int::ZERO),
+                ParamKind::Fixed(value) => value.clone(),
+                ParamKind::Smallest(parts) => {
+                    parts.iter().map(|part| evaluate(part, &sizes)).min().unwrap_or(Int::ZERO)
+                }
+                ParamKind::Largest(parts) => parts.iter().map(|part| evaluate(part, &sizes)).max().unwrap_or(Int::ZERO),
+            };
+            sizes.push(size);
+        }
+        sizes
+    }
+}
+
+impl std::ops::Index<TensorId> for Nest {
+    type Output = Buffer;
+    fn index(&self, buffer: TensorId) -> &Buffer {
+        &self.buffers[buffer.0 as usize]
+    }
+}
+
+impl std::ops::IndexMut<TensorId> for Nest {
+    fn index_mut(&mut self, buffer: TensorId) -> &mut Buffer {
+        &mut self.buffers[buffer.0 as usize]
     }
 }
 

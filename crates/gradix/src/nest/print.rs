@@ -1,31 +1,30 @@
 //! A [`Nest`] as text, for people and for tests.
 
-use super::{BufferKind, Kernel, Leaf, Nest, Step, Tile};
+use super::{Buffer, Kernel, Leaf, Nest, Scope, Step, Tile};
+use crate::program::print;
 use crate::program::{Affine, Constraint, Range, ReduceOp, TensorId};
 use std::fmt::Write;
 
 /// The whole nest.
 pub fn print(nest: &Nest) -> String {
     let mut text = String::new();
-    for (i, kind) in nest.kinds.iter().enumerate() {
-        let kind = match kind {
-            BufferKind::Input => "input".to_string(),
-            BufferKind::Output => "output".to_string(),
-            BufferKind::Temporary => "temporary".to_string(),
-            BufferKind::Local(kernel) => format!("local of {}", nest.kernels[*kernel].name),
+    for Buffer { name, extents, scope, streamed } in &nest.buffers {
+        let scope = match scope {
+            Scope::Input(_) => "input".to_string(),
+            Scope::Output(_) => "output".to_string(),
+            Scope::Run => "temporary".to_string(),
+            Scope::Local(kernel) => format!("local of {}", nest.kernels[*kernel].name),
         };
-        let tensor = &nest.frame.tensors[i];
-        let extents: Vec<String> =
-            tensor.extents.iter().map(|e| crate::program::print::affine(&nest.frame, &[], e)).collect();
-        let streamed = if nest.streamed.contains(&TensorId(i as u32)) { ", past the caches" } else { "" };
-        let _ = writeln!(text, "{kind} {}[{}]{streamed}", tensor.name, extents.join(", "));
+        let extents: Vec<String> = extents.iter().map(|e| print::affine(&nest.params, &[], e)).collect();
+        let streamed = if *streamed { ", past the caches" } else { "" };
+        let _ = writeln!(text, "{scope} {name}[{}]{streamed}", extents.join(", "));
     }
     nest.kernels.iter().for_each(|kernel| print_kernel(nest, kernel, &mut text));
     text
 }
 
 fn print_kernel(nest: &Nest, kernel: &Kernel, text: &mut String) {
-    let shown = |affine: &Affine| crate::program::print::affine(&nest.frame, &[], affine);
+    let shown = |affine: &Affine| print::affine(&nest.params, &[], affine);
     let _ = writeln!(text, "\nkernel {}:", kernel.name);
     for line in &kernel.doc {
         let _ = writeln!(text, "  # {line}");
@@ -75,15 +74,15 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
         let _ = writeln!(text, "{}if {}:", "  ".repeat(depth), shown.join(" and "));
         depth += 1;
     }
-    let subscripts: Vec<String> =
-        leaf.subscripts.iter().map(|s| crate::program::print::affine(&nest.frame, &names, s)).collect();
+    let subscripts: Vec<String> = leaf.subscripts.iter().map(|s| print::affine(&nest.params, &names, s)).collect();
     let becomes = match (leaf.reduction, leaf.accumulate) {
         (None, _) => "=".to_string(),
         (Some(op), true) => format!("{}=", op.combine().name()),
         (Some(op), false) => format!("= {} of", op.name()),
     };
+    let buffers: Vec<&str> = nest.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
     let place = print_access(nest, leaf.target, &subscripts);
-    let body = crate::program::print::expression(&nest.frame, &names, leaf.body);
+    let body = print::expression(&nest.params, &nest.exprs, &buffers, &names, leaf.body);
     let _ = writeln!(text, "{}{place} {becomes} {body}", "  ".repeat(depth));
 }
 
@@ -92,18 +91,18 @@ fn reduction_name(op: Option<ReduceOp>) -> &'static str {
 }
 
 fn print_access(nest: &Nest, buffer: TensorId, subscripts: &[String]) -> String {
-    let name = &nest.frame[buffer].name;
+    let name = &nest[buffer].name;
     if subscripts.is_empty() { name.clone() } else { format!("{name}[{}]", subscripts.join(", ")) }
 }
 
 fn print_constraint(nest: &Nest, names: &[&str], constraint: &Constraint) -> String {
-    crate::program::print::constraint(&nest.frame, names, constraint)
+    print::constraint(&nest.params, names, constraint)
 }
 
 fn print_range(nest: &Nest, kernel: &Kernel, range: &Range) -> String {
     let names: Vec<&str> = kernel.variables.iter().map(String::as_str).collect();
     let each = |bounds: &[Affine], function: &str| {
-        let shown: Vec<String> = bounds.iter().map(|b| crate::program::print::affine(&nest.frame, &names, b)).collect();
+        let shown: Vec<String> = bounds.iter().map(|b| print::affine(&nest.params, &names, b)).collect();
         if shown.len() == 1 { shown[0].clone() } else { format!("{function}({})", shown.join(", ")) }
     };
     format!("{}..={}", each(&range.low, "max"), each(&range.high, "min"))

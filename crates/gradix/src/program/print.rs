@@ -4,8 +4,8 @@
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, ParamId, ParamKind,
-    Program, Range, Relation, TensorId, TensorKind, UnaryOp, names,
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Param, ParamId,
+    ParamKind, Program, Range, Relation, Tensor, TensorId, TensorKind, UnaryOp, names,
 };
 use crate::syntax::ast::{self, Ast, Binder, CompareOp, ExprKind, Name, ReduceItem, Statement, StatementKind};
 use gradix_int::Int;
@@ -37,15 +37,15 @@ pub fn ast(program: &Program, inline: bool) -> Result<Ast, Diagnostic> {
 }
 
 /// An index expression as text; `names` are those of the indices.
-pub fn affine(program: &Program, names: &[&str], affine: &Affine) -> String {
+pub fn affine(params: &[Param], names: &[&str], affine: &Affine) -> String {
     let names: Vec<String> = names.iter().map(|n| n.to_string()).collect();
-    crate::syntax::print_expr(&affine_ast(program, &names, affine))
+    crate::syntax::print_expr(&affine_ast(params, &names, affine))
 }
 
 /// A constraint as text.
-pub fn constraint(program: &Program, names: &[&str], constraint: &Constraint) -> String {
+pub fn constraint(params: &[Param], names: &[&str], constraint: &Constraint) -> String {
     let names: Vec<String> = names.iter().map(|n| n.to_string()).collect();
-    crate::syntax::print_expr(&constraint_ast(program, &names, constraint, false))
+    crate::syntax::print_expr(&constraint_ast(params, &names, constraint, false))
 }
 
 /// The definitions of a program as text, each on one line.
@@ -59,13 +59,14 @@ pub fn definitions(program: &Program) -> Vec<String> {
     program.definitions.iter().map(text).collect()
 }
 
-/// An expression as text; tensors of every kind stand under their names.
-pub fn expression(program: &Program, names: &[&str], id: ExprId) -> String {
+/// An expression as text; `tensors` are the names of what it reads.
+pub fn expression(params: &[Param], exprs: &Exprs, tensors: &[&str], names: &[&str], id: ExprId) -> String {
     let known = Names { definitions: HashMap::new(), reserved: HashSet::new() };
     let variables: Vec<String> = names.iter().map(|n| n.to_string()).collect();
     let uses = vec![Vec::new(); variables.len()];
     let map: Vec<Affine> = (0..variables.len()).map(Affine::index).collect();
-    let mut printer = Printer { program, names: &known, inline: false, variables, uses, printed: 0 };
+    let shown = |tensor: TensorId| Shown { name: tensors[tensor.0 as usize], extents: &[], written_out: false };
+    let mut printer = Printer { params, exprs, tensors: &shown, names: &known, variables, uses, printed: 0 };
     let printed = printer.expr(id, &map).map(|expr| crate::syntax::print_expr(&expr));
     printed.unwrap_or_else(|_| "…".to_string())
 }
@@ -88,7 +89,7 @@ fn declarations(program: &Program) -> Vec<Statement> {
         .inputs()
         .map(|id| ast::InputDeclaration {
             name: name(&program[id].name),
-            extents: program[id].extents.iter().map(|e| affine_ast(program, &[], e)).collect(),
+            extents: program[id].extents.iter().map(|e| affine_ast(&program.params, &[], e)).collect(),
         })
         .collect();
     let free = |p: &ParamId| program.params[p.0 as usize].kind == ParamKind::Free;
@@ -119,7 +120,7 @@ fn declarations(program: &Program) -> Vec<Statement> {
 fn visit_params(program: &Program, affine: &Affine, visit: &mut dyn FnMut(ParamId)) {
     let mut found = Vec::new();
     let mut collect = |expr: &ast::Expr| names_in(expr, &mut found);
-    collect(&affine_ast(program, &[], affine));
+    collect(&affine_ast(&program.params, &[], affine));
     for text in found {
         if let Some(p) = program.params.iter().position(|p| p.name == text) {
             visit(ParamId(p as u32));
@@ -164,7 +165,7 @@ fn param_declaration(program: &Program, param: ParamId) -> ast::ParamDeclaration
             (Relation::NonNegative, false) => (CompareOp::Le, rest.floor_div(&-factor)),
         };
         let default = op == CompareOp::Ge && bound == Affine::constant(0);
-        bounds.push((default, (op, affine_ast(program, &[], &bound))));
+        bounds.push((default, (op, affine_ast(&program.params, &[], &bound))));
     }
     let other_lower = bounds.iter().any(|(default, (op, _))| !default && *op == CompareOp::Ge);
     let kept = bounds.into_iter().filter(|(default, _)| !default || other_lower).map(|(_, b)| b).collect();
@@ -207,7 +208,18 @@ fn define(
     inline: bool,
     names: &Names,
 ) -> Result<ast::Definition, Diagnostic> {
-    let mut printer = Printer { program, names, inline, variables: Vec::new(), uses: Vec::new(), printed: 0 };
+    let tensors = |id: TensorId| {
+        let Tensor { name, kind, extents, .. } = &program[id];
+        let written_out = match kind {
+            TensorKind::Nested => true,
+            TensorKind::Defined => inline,
+            TensorKind::Input => false,
+        };
+        Shown { name, extents, written_out }
+    };
+    let (params, exprs) = (&program.params, &program.exprs);
+    let (variables, uses) = (Vec::new(), Vec::new());
+    let mut printer = Printer { params, exprs, tensors: &tensors, names, variables, uses, printed: 0 };
     let map: Vec<Affine> = (0..definition.rank).map(|i| printer.variable(&definition.indices[i].name)).collect();
     let body = printer.reduction(definition, map)?;
     let binders = (0..definition.rank).map(|i| {
@@ -218,11 +230,20 @@ fn define(
     Ok(ast::Definition { name: name(&program[definition.tensor].name), indices: binders.collect(), body })
 }
 
+/// How a tensor is shown where it is read.
+struct Shown<'a> {
+    name: &'a str,
+    extents: &'a [Affine],
+    /// Whether its definition stands in its place.
+    written_out: bool,
+}
+
 /// Prints one definition. Every index that is introduced is a variable with a number and a name.
 struct Printer<'a> {
-    program: &'a Program,
+    params: &'a [Param],
+    exprs: &'a Exprs,
+    tensors: &'a dyn Fn(TensorId) -> Shown<'a>,
     names: &'a Names<'a>,
-    inline: bool,
     variables: Vec<String>,
     /// The extents of the dimensions that a variable is the bare subscript of.
     uses: Vec<Vec<Affine>>,
@@ -260,7 +281,7 @@ impl Printer<'_> {
         }
         for condition in &definition.conditions {
             let condition = condition.with_indices(&map);
-            items.push(ReduceItem::Condition(constraint_ast(self.program, &self.variables, &condition, false)));
+            items.push(ReduceItem::Condition(constraint_ast(self.params, &self.variables, &condition, false)));
         }
         Ok(node(ExprKind::Reduce { op, items, body: Box::new(body) }))
     }
@@ -285,7 +306,7 @@ impl Printer<'_> {
     }
 
     fn affine(&self, affine: &Affine) -> ast::Expr {
-        affine_ast(self.program, &self.variables, affine)
+        affine_ast(self.params, &self.variables, affine)
     }
 
     fn expr(&mut self, id: ExprId, map: &[Affine]) -> Result<ast::Expr, Diagnostic> {
@@ -294,8 +315,8 @@ impl Printer<'_> {
             let message = format!("the expression would have more than {MAX_PRINTED} parts when written out");
             return Err(Diagnostic::error("too-large", message).hint("print it with temporaries, not inline"));
         }
-        let program = self.program;
-        Ok(match &program.exprs[id] {
+        let exprs = self.exprs;
+        Ok(match &exprs[id] {
             Expr::Constant(number) => number_ast(number.value()),
             Expr::Index(affine) => self.affine(&affine.with_indices(map)),
             Expr::Access(tensor, subscripts) => {
@@ -320,36 +341,32 @@ impl Printer<'_> {
     }
 
     fn access(&mut self, tensor: TensorId, subscripts: Vec<Affine>) -> Result<ast::Expr, Diagnostic> {
-        let program = self.program;
-        let written_out = match program[tensor].kind {
-            TensorKind::Nested => true,
-            TensorKind::Defined => self.inline,
-            TensorKind::Input => false,
-        };
+        let Shown { name: text, extents, written_out } = (self.tensors)(tensor);
         if written_out {
             let definition = self.names.definitions[&tensor];
             return self.reduction(definition, subscripts);
         }
-        for (subscript, extent) in subscripts.iter().zip(&program[tensor].extents) {
+        for (subscript, extent) in subscripts.iter().zip(extents) {
             if let Some(variable) = subscript.as_index() {
                 self.uses[variable].push(extent.clone());
             }
         }
-        let text = &program[tensor].name;
         if subscripts.is_empty() {
-            return Ok(node(ExprKind::Name(text.clone())));
+            return Ok(node(ExprKind::Name(text.to_string())));
         }
         let subscripts = subscripts.iter().map(|s| self.affine(s)).collect();
         Ok(node(ExprKind::Access { name: name(text), subscripts }))
     }
 
     fn condition(&mut self, id: CondId, map: &[Affine]) -> Result<ast::Expr, Diagnostic> {
-        let program = self.program;
-        Ok(match &program.exprs[id] {
-            Cond::Index(constraint) => constraint_ast(program, &self.variables, &constraint.with_indices(map), false),
+        let exprs = self.exprs;
+        Ok(match &exprs[id] {
+            Cond::Index(constraint) => {
+                constraint_ast(self.params, &self.variables, &constraint.with_indices(map), false)
+            }
             Cond::Compare(op, a, b) => {
                 // A number stands on the right.
-                let swapped = program.exprs.as_constant(*a).is_some();
+                let swapped = exprs.as_constant(*a).is_some();
                 let op = match (op, swapped) {
                     (Comparison::Lt, false) => CompareOp::Lt,
                     (Comparison::Lt, true) => CompareOp::Gt,
@@ -360,9 +377,9 @@ impl Printer<'_> {
                 let (a, b) = if swapped && op != CompareOp::Eq { (b, a) } else { (a, b) };
                 compare(op, self.expr(*a, map)?, self.expr(*b, map)?)
             }
-            Cond::Not(a) => match &program.exprs[*a] {
+            Cond::Not(a) => match &exprs[*a] {
                 Cond::Index(constraint) if constraint.relation == Relation::Zero => {
-                    constraint_ast(program, &self.variables, &constraint.with_indices(map), true)
+                    constraint_ast(self.params, &self.variables, &constraint.with_indices(map), true)
                 }
                 Cond::Compare(Comparison::Eq, a, b) => compare(CompareOp::Ne, self.expr(*a, map)?, self.expr(*b, map)?),
                 _ => node(ExprKind::Not(Box::new(self.condition(*a, map)?))),
@@ -424,15 +441,15 @@ fn integer_ast(value: &Int) -> ast::Expr {
 }
 
 /// A sum with a positive term first where there is one; `e - c*(e // c)` is written `e % c`.
-fn affine_ast(program: &Program, names: &[String], affine: &Affine) -> ast::Expr {
+fn affine_ast(params: &[Param], names: &[String], affine: &Affine) -> ast::Expr {
     let mut parts: Vec<(Int, ast::Expr)> = Vec::new();
     let mut rest = affine.clone();
     while let Some((factor, inner, c)) = find_remainder(&rest) {
         rest = rest.add_scaled(&-factor.clone(), &inner.remainder(&c));
-        let remainder = binary(ast::BinaryOp::Remainder, affine_ast(program, names, &inner), integer_ast(&c));
+        let remainder = binary(ast::BinaryOp::Remainder, affine_ast(params, names, &inner), integer_ast(&c));
         parts.push((factor, remainder));
     }
-    let own = rest.terms().iter().map(|(atom, factor)| (factor.clone(), atom_ast(program, names, atom)));
+    let own = rest.terms().iter().map(|(atom, factor)| (factor.clone(), atom_ast(params, names, atom)));
     let mut parts: Vec<(Int, ast::Expr)> = own.chain(parts).collect();
     parts.sort_by_key(|(factor, _)| *factor < Int::ZERO);
     // Negative terms keep their order but stand after a positive constant if nothing else is positive.
@@ -477,27 +494,27 @@ fn find_remainder(affine: &Affine) -> Option<(Int, Affine, Int)> {
     })
 }
 
-fn atom_ast(program: &Program, names: &[String], atom: &Atom) -> ast::Expr {
+fn atom_ast(params: &[Param], names: &[String], atom: &Atom) -> ast::Expr {
     match atom {
         Atom::Index(i) => {
             let fallback = || format!("i{i}");
             node(ExprKind::Name(names.get(*i as usize).cloned().unwrap_or_else(fallback)))
         }
         Atom::Param(ParamId(p)) => {
-            let parts = |parts: &[Affine]| parts.iter().map(|a| affine_ast(program, names, a)).collect::<Vec<_>>();
-            match &program.params[*p as usize].kind {
-                ParamKind::Free => node(ExprKind::Name(program.params[*p as usize].name.clone())),
+            let parts = |parts: &[Affine]| parts.iter().map(|a| affine_ast(params, names, a)).collect::<Vec<_>>();
+            match &params[*p as usize].kind {
+                ParamKind::Free => node(ExprKind::Name(params[*p as usize].name.clone())),
                 ParamKind::Fixed(value) => integer_ast(value),
                 ParamKind::Smallest(of) => call("min", parts(of)),
                 ParamKind::Largest(of) => call("max", parts(of)),
             }
         }
-        Atom::Floor(inner, c) => binary(ast::BinaryOp::FloorDivide, affine_ast(program, names, inner), integer_ast(c)),
+        Atom::Floor(inner, c) => binary(ast::BinaryOp::FloorDivide, affine_ast(params, names, inner), integer_ast(c)),
     }
 }
 
 /// `e >= 0` with negative terms moved over: `i < N`, `i + k >= 2`, `i == j`, `i % 2 == 0`.
-fn constraint_ast(program: &Program, names: &[String], constraint: &Constraint, negated: bool) -> ast::Expr {
+fn constraint_ast(params: &[Param], names: &[String], constraint: &Constraint, negated: bool) -> ast::Expr {
     let mut left = Affine::default();
     let mut right = Affine::default();
     let mut rest = constraint.affine.clone();
@@ -517,7 +534,7 @@ fn constraint_ast(program: &Program, names: &[String], constraint: &Constraint, 
         }
     }
     let constant = rest.offset().clone();
-    let affine = |a: &Affine| affine_ast(program, names, a);
+    let affine = |a: &Affine| affine_ast(params, names, a);
     if constraint.relation == Relation::Zero {
         let op = if negated { CompareOp::Ne } else { CompareOp::Eq };
         let (left, right) =

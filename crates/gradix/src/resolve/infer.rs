@@ -169,7 +169,7 @@ impl Resolver {
     }
 
     pub(super) fn show(&self, affine: &Affine) -> String {
-        crate::program::print::affine(&self.program, &[], affine)
+        crate::program::print::affine(&self.program.params, &[], affine)
     }
 }
 

@@ -80,13 +80,13 @@ fn operations(program: &Program, definition: &Definition) -> String {
     let names: Vec<&str> = definition.indices.iter().map(|i| i.name.as_str()).collect();
     let points = definition.indices.iter().map(|index| {
         let extent = (index.range.high[0].clone() - index.range.low[0].clone()).shift(1);
-        factor(&crate::program::print::affine(program, &names, &extent))
+        factor(&crate::program::print::affine(&program.params, &names, &extent))
     });
     std::iter::once(count.to_string()).chain(points).collect::<Vec<_>>().join("*")
 }
 
 fn factors(program: &Program, extents: &[Affine]) -> Vec<String> {
-    extents.iter().map(|e| factor(&crate::program::print::affine(program, &[], e))).collect()
+    extents.iter().map(|e| factor(&crate::program::print::affine(&program.params, &[], e))).collect()
 }
 
 /// A sum in parentheses.

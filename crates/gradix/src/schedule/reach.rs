@@ -89,8 +89,9 @@ mod tests {
     fn check(text: &str, expected: Option<&[&str]>) {
         let program = crate::syntax::parse(text).and_then(|ast| crate::resolve(&ast, &[])).unwrap().program;
         let held = Reach::of(&program).held(&program, program.tensor("x").unwrap());
-        let held =
-            held.map(|held| held.iter().map(|e| crate::program::print::affine(&program, &[], e)).collect::<Vec<_>>());
+        let held = held.map(|held| {
+            held.iter().map(|e| crate::program::print::affine(&program.params, &[], e)).collect::<Vec<_>>()
+        });
         assert_eq!(held.as_deref(), expected.map(|e| e.iter().map(|e| e.to_string()).collect::<Vec<_>>()).as_deref());
     }
 

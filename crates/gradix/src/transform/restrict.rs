@@ -93,7 +93,7 @@ fn require(
     }
     context.push(inside.clone());
     if system::is_empty(&context) {
-        let (name, extent) = (&program[tensor].name, print::affine(program, &[], &extent));
+        let (name, extent) = (&program[tensor].name, print::affine(&program.params, &[], &extent));
         let place = format!("dimension {} of '{name}'", dimension + 1);
         let message = format!("the range {}..{} leaves {place}, whose extent is {extent}", range.start, range.end);
         return Err(Diagnostic::error("wrong-part", message));

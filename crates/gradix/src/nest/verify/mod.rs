@@ -1,20 +1,37 @@
-//! What must hold of a [`Nest`], and that no access leaves its buffer.
+//! What must hold of a [`Nest`], and the proof that it does.
+//!
+//! What is to be proved has one form: some constraints have no solution. Where that can't be shown for all sizes, it is left
+//! as a [`Check`] for the sizes at hand.
 
-use super::{BufferKind, FIRST, ITEM, Kernel, LAST, Leaf, Nest, Step, Work};
+mod items;
+
+use super::{FIRST, ITEM, Kernel, LAST, Leaf, Nest, Scope, Step, Work};
 use crate::domain::guard::{self, Guarded};
 use crate::domain::system::{self, Facts, Found};
 use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, TensorId};
 use gradix_int::Int;
+use items::Owners;
 
-/// A subscript that could not be proved to stay inside for all sizes: it is looked at again when the sizes are known.
+/// What could not be proved for all sizes: it is looked at again when the sizes are known.
 #[derive(Clone, Debug)]
 pub struct Check {
     /// The kernel.
     pub kernel: usize,
-    /// The buffer that is accessed.
+    /// The buffer that it is about.
     pub buffer: TensorId,
-    /// What holds where it is accessed, and then that it is outside: nothing may satisfy all of them.
+    /// What is asked for.
+    pub rule: Rule,
+    /// What holds at a point, and then that the rule is broken there: nothing may satisfy all of them.
     pub outside: Vec<Constraint>,
+}
+
+/// What is proved of the accesses of a nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A subscript stays inside its buffer.
+    Inside,
+    /// No two items touch an element that one of them writes.
+    OneItem,
 }
 
 /// A nest of which all holds that [`verify`] asks for, with the checks that it leaves. Machines run nothing else.
@@ -54,19 +71,24 @@ impl std::ops::Deref for Verified {
 /// - inputs are not written, and a local buffer is touched by its own kernel only;
 /// - accesses have as many subscripts as their buffers have dimensions;
 /// - a leaf has a reduction if and only if it has loops for it, and its shape names loops that fit;
-/// - no subscript leaves its buffer: proved here, or left to the checks that are returned.
+/// - no subscript leaves its buffer;
+/// - no two items of a kernel touch an element that one of them writes: items run in any order, and at the same time.
+///
+/// The last two are proved here, or left to the checks that are returned.
 pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
     let mut checks = Vec::new();
-    let mut exprs = nest.frame.exprs.clone();
+    let mut exprs = nest.exprs.clone();
     for (number, kernel) in nest.kernels.iter().enumerate() {
         let mut bound = vec![false; kernel.variables.len()];
         (0..3).for_each(|v| bound[v] = true);
-        let mut context = nest.frame.size_context();
+        let mut context = nest.context.clone();
         context.extend(work_domain(&kernel.work));
-        let mut visit = Visit { nest, number, kernel, exprs: &mut exprs, checks: &mut checks };
+        let owners = Owners::new(nest, kernel);
+        let mut visit = Visit { nest, number, kernel, exprs: &mut exprs, checks: &mut checks, owners };
         let Work { low, high, step, .. } = &kernel.work;
         [low, high, step].into_iter().try_for_each(|affine| visit.bound(affine, &[]))?;
         visit.steps(&kernel.steps, &mut bound, &context)?;
+        visit.items()?;
     }
     Ok(checks)
 }
@@ -96,6 +118,7 @@ struct Visit<'a> {
     kernel: &'a Kernel,
     exprs: &'a mut Exprs,
     checks: &'a mut Vec<Check>,
+    owners: Owners,
 }
 
 impl Visit<'_> {
@@ -137,16 +160,16 @@ impl Visit<'_> {
         leaf.guards.iter().try_for_each(|g| self.bound(&g.affine, bound))?;
         self.shape(leaf)?;
         let mut domain = Guarded::new([context, &leaf.domain()].concat());
-        let kind = self.nest.kinds[leaf.target.0 as usize];
+        let kind = self.nest.buffers[leaf.target.0 as usize].scope;
         let number = self.number;
-        let foreign = |kind: BufferKind| matches!(kind, BufferKind::Local(k) if k != number);
-        if kind == BufferKind::Input || foreign(kind) {
+        let foreign = |kind: Scope| matches!(kind, Scope::Local(k) if k != number);
+        if matches!(kind, Scope::Input(_)) || foreign(kind) {
             return Err(self.wrong("a buffer is written that is not this kernel's to write"));
         }
         self.access(leaf.target, &leaf.subscripts, bound, domain.under(&[]))?;
         for (access, guards) in guard::guarded_accesses(self.exprs, leaf.body) {
             let Expr::Access(buffer, subscripts) = self.exprs[access].clone() else { continue };
-            if foreign(self.nest.kinds[buffer.0 as usize]) {
+            if foreign(self.nest.buffers[buffer.0 as usize].scope) {
                 return Err(self.wrong("a local buffer of another kernel is read"));
             }
             for guard in &guards {
@@ -154,6 +177,16 @@ impl Visit<'_> {
             }
         }
         leaf.loops.iter().for_each(|l| bound[l.variable] = false);
+        Ok(())
+    }
+
+    /// Items share nothing that one of them writes.
+    fn items(self) -> Result<(), String> {
+        let (number, name) = (self.number, &self.kernel.name);
+        let shared = |buffer| format!("{name}: items share elements of '{}'", self.nest[buffer].name);
+        let open = self.owners.finish().map_err(shared)?;
+        let check = |(buffer, outside)| Check { kernel: number, buffer, rule: Rule::OneItem, outside };
+        self.checks.extend(open.into_iter().map(check));
         Ok(())
     }
 
@@ -177,17 +210,18 @@ impl Visit<'_> {
         bound: &[bool],
         domain: &Facts,
     ) -> Result<(), String> {
-        let extents = &self.nest.frame[buffer].extents;
+        let extents = &self.nest[buffer].extents;
         if subscripts.len() != extents.len() {
             return Err(self.wrong("an access with the wrong number of subscripts"));
         }
+        self.owners.see(buffer, subscripts, domain);
         for (subscript, extent) in subscripts.iter().zip(extents) {
             self.bound(subscript, bound)?;
             let room = (extent.clone() - subscript.clone()).shift(-1);
             for inside in [subscript.clone(), room] {
                 if !domain.implies(&Constraint::non_negative(inside.clone())) {
                     let outside = [domain.known(), &[Constraint::at_most(inside, Affine::constant(-1))]].concat();
-                    self.checks.push(Check { kernel: self.number, buffer, outside });
+                    self.checks.push(Check { kernel: self.number, buffer, rule: Rule::Inside, outside });
                 }
             }
         }
@@ -203,7 +237,7 @@ impl Visit<'_> {
         affine.visit_atoms(&mut |atom| {
             fine &= match atom {
                 Atom::Index(v) => bound.get(*v as usize) == Some(&true),
-                Atom::Param(ParamId(p)) => (*p as usize) < self.nest.frame.params.len(),
+                Atom::Param(ParamId(p)) => (*p as usize) < self.nest.params.len(),
                 Atom::Floor(..) => true,
             };
         });
