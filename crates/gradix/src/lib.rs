@@ -50,6 +50,7 @@ pub mod sizes;
 pub mod store;
 pub mod syntax;
 pub mod system;
+pub mod target;
 pub mod tidy;
 
 pub use batch::batch;
@@ -64,3 +65,4 @@ pub use resolve::{Resolved, resolve};
 pub use restrict::restrict;
 pub use simplify::simplify;
 pub use store::{Layout, store};
+pub use target::Target;

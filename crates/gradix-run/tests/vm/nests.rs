@@ -23,7 +23,8 @@ impl Builder {
         let frame = Program { params, ..Program::default() };
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name: "k".into(), doc: Vec::new(), variables, work, steps: Vec::new() };
-        let nest = Nest { frame, kinds: Vec::new(), streamed: Vec::new(), kernels: vec![kernel], plain: false };
+        let (kinds, streamed, kernels, target) = (Vec::new(), Vec::new(), vec![kernel], gradix::target::AVX512);
+        let nest = Nest { frame, kinds, streamed, kernels, target, plain: false };
         Builder { nest, inputs: HashMap::new(), size }
     }
 
