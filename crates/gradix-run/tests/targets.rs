@@ -15,8 +15,10 @@ use gradix_run::native::{Compiler, Settings};
 use gradix_run::{Array, Dtype, host, interp, random};
 use std::collections::HashMap;
 
+type Sizes = &'static [(&'static str, i64)];
+
 /// A name, a program and its sizes: with blocks and register tiles, residue classes, sums in parts, rings.
-const PROGRAMS: [(&str, &str, &[(&str, i64)]); 4] = [
+const PROGRAMS: [(&str, &str, Sizes); 4] = [
     (
         "dense",
         "input W[O, I], x[N, I], b[O]\ny[n, o] = tanh(sum[i] W[o, i] * x[n, i] + b[o])",

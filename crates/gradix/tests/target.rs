@@ -96,7 +96,7 @@ fn the_nest_and_its_code_tell_the_machine() {
         let code = gradix::emit::c(&nest, Real::F64);
         let (registers, bytes) = (target.vector_registers, target.vector_bytes);
         let head = format!("Made for {}: {registers} vectors of {bytes} bytes", target.name);
-        assert!(code.contains(&head) && code.contains(&format!("-O2 {}", target.options).trim_end()), "{head}");
+        assert!(code.contains(&head) && code.contains(format!("-O2 {}", target.options).trim_end()), "{head}");
     }
 }
 
