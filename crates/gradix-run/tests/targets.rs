@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "kernels take raw pointers")]
 
+use gradix::derive::Options;
 use gradix::nest::verify::Verified;
 use gradix::program::Program;
 use gradix::sizes::{Known, bind};
@@ -17,8 +18,8 @@ use std::collections::HashMap;
 
 type Sizes = &'static [(&'static str, i64)];
 
-/// A name, a program and its sizes: with blocks and register tiles, residue classes, sums in parts, rings.
-const PROGRAMS: [(&str, &str, Sizes); 4] = [
+/// A name, a program and its sizes: with blocks and register tiles, residue classes, sums in parts, lanes over sums, rings.
+const PROGRAMS: [(&str, &str, Sizes); 5] = [
     (
         "dense",
         "input W[O, I], x[N, I], b[O]\ny[n, o] = tanh(sum[i] W[o, i] * x[n, i] + b[o])",
@@ -31,6 +32,7 @@ const PROGRAMS: [(&str, &str, Sizes); 4] = [
         &[("N", 2), ("O", 9), ("C", 5), ("K", 3), ("T", 90)],
     ),
     ("columns", "input x[N, M], w[N]\ny[j] = sum[i] w[i] * x[i, j]^2", &[("N", 333), ("M", 5)]),
+    ("pairs", "input a[N, K], b[M, K]\ny[i, j] = sum[k] a[i, k] * b[j, k]", &[("N", 21), ("M", 8), ("K", 600)]),
     (
         "stencil",
         "param N >= 3, M >= 3\ninput u[N, M]\nv[i, j in 0..M - 2] = exp(u[i, j]) * u[i, j + 2]\n\
@@ -43,7 +45,8 @@ const PROGRAMS: [(&str, &str, Sizes); 4] = [
 fn code_for_every_machine_gives_the_numbers_of_the_oracle() {
     for (name, text, given) in PROGRAMS {
         let program = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap().program;
-        let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
+        let options = Options { with_results: true, ..Options::default() };
+        let derivative = gradix::derive(&program, &options).unwrap().program;
         let subject = Subject::new(&derivative, given);
         for target in Target::PRESETS {
             let nest = gradix::compile(&derivative, &subject.sizes, Dtype::F64.real(), &target).unwrap().nest;
