@@ -15,6 +15,7 @@ pub use crate::nest::Real;
 
 use crate::nest::{FIRST, ITEM, LAST, Leaf, Nest, Scope, Step};
 use crate::program::TensorId;
+use crate::target::Target;
 use leaf::Writer;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -74,6 +75,7 @@ fn header(nest: &Nest, real: Real) -> String {
          * that does the items begin <= item < end of its work; items are independent of each other, so that\n \
          * threads may share them in any way, and the results are the same bits.\n *\n",
     );
+    text.push_str(&made_for(&nest.target));
     let line = |text: &mut String, what: &str| {
         let _ = writeln!(text, " * {what}");
     };
@@ -108,6 +110,17 @@ fn header(nest: &Nest, real: Real) -> String {
         Real::F32 => "#define GX_F32\n",
     });
     text
+}
+
+/// The machine that decisions were made for, and how to compile for it.
+fn made_for(target: &Target) -> String {
+    let Target { name, options, vector_bytes, vector_registers, l2_bytes, .. } = target;
+    let (cache, options) = (l2_bytes / 1024, if options.is_empty() { String::new() } else { format!(" {options}") });
+    format!(
+        " * Made for {name}: {vector_registers} vectors of {vector_bytes} bytes, {cache} KiB of second cache. Compile with\n *     \
+         cc -O2{options} -ffp-contract=fast -fno-math-errno -fno-trapping-math\n \
+         * Values are right with other options, too, and on other machines.\n *\n"
+    )
 }
 
 fn kernel(
