@@ -10,7 +10,7 @@
 //! A leaf that can't be taken in groups runs the same way, with groups of one point.
 
 use super::code::{Code, Source};
-use super::execute::{Context, Machine, PARTS, ROWS, block, execute};
+use super::execute::{Context, Machine, PARTS, ROWS, block, execute, execute_inner};
 use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
 use super::real::{Real, maximum, minimum};
@@ -19,7 +19,11 @@ use std::sync::Arc;
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
-    machine.accumulator.reserve(block::<T>());
+    machine.memory.accumulator.reserve(block::<T>());
+    machine.slopes.fill(0);
+    if let Some((row, _)) = plan.grouping.row {
+        machine.slopes[row] = 1;
+    }
     let context = Context { plan, grouping: &plan.grouping };
     let changing = plan.graph.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
     let mut leaf = Leaf { machine, context, code: None, outcomes: Vec::new(), dirty: 0, changing };
@@ -64,7 +68,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
             return;
         }
         let most = if plan.graph.nodes.len() > LONG { block::<T>() / 2 } else { block::<T>() };
-        let width = if grouping.folded { most / 4 } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
+        let mut width = if grouping.folded { most } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
         let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
         let mut row = rows.0;
         while row <= rows.1 {
@@ -72,6 +76,10 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
             let left = height.min((rows.1 - row + 1) as usize);
             self.machine.rows = self.even_rows(left);
             row += self.machine.rows as i64;
+            if grouping.folded {
+                // A power of two, so that a block has whole groups of parts.
+                width = most / self.machine.rows.next_power_of_two();
+            }
             for lane in (lanes.0..=lanes.1).step_by(width) {
                 self.machine.lanes = width.min((lanes.1 - lane + 1) as usize);
                 self.set(grouping.lane.filter(|_| !grouping.folded), lane);
@@ -92,7 +100,9 @@ impl<T: Real> Leaf<'_, T> {
     /// How many of so many rows from the point on do the same.
     fn even_rows(&mut self, most: usize) -> usize {
         match self.context.grouping.row.filter(|_| self.context.grouping.uneven) {
-            Some((variable, _)) => self.context.plan.even_rows(&mut self.machine.point, variable, most),
+            Some((variable, _)) => {
+                self.context.plan.even_rows(&mut self.machine.point, &mut self.machine.slopes, variable, most)
+            }
             None => most,
         }
     }
@@ -108,40 +118,18 @@ impl<T: Real> Leaf<'_, T> {
             self.decide();
         }
         let (plan, grouping) = (self.context.plan, self.context.grouping);
-        let Some(op) = plan.reduction else { return self.value() };
+        let Some(op) = plan.reduction else { return self.block() };
         let neutral = T::of(op.neutral());
-        match (grouping.lane, grouping.folded) {
-            (None, _) => {
-                let old = self.machine.element_if(&self.context, plan.accumulate, neutral);
-                let mut total = old;
-                self.reduce(0, &mut |leaf| total = combine(op, total, leaf.one()));
-                self.machine.set_element(&self.context, total);
-            }
-            (Some(_), true) => {
-                let rows = self.machine.rows;
-                self.machine.accumulator.part(0, rows * PARTS).fill(neutral);
-                self.reduce(0, &mut |leaf| leaf.fold(width));
-                self.finish_fold(op, neutral);
-            }
-            (Some(_), false) => {
-                self.machine.in_place = is_in_place(plan);
-                self.machine.start(&self.context, (!plan.accumulate).then_some(neutral));
-                self.reduce(0, &mut |leaf| leaf.block());
-                if !std::mem::replace(&mut self.machine.in_place, false) {
-                    self.machine.store(&self.context, Source::Accumulator);
-                }
-            }
+        if grouping.folded {
+            self.machine.memory.accumulator.part(0, self.machine.rows * PARTS).fill(neutral);
+            self.reduce(0, &mut |leaf| leaf.fold(width));
+            return self.finish_fold(op, neutral);
         }
-    }
-
-    /// A leaf without a reduction.
-    fn value(&mut self) {
-        match self.context.grouping.lane {
-            Some(_) => self.block(),
-            None => {
-                let value = self.one();
-                self.machine.set_element(&self.context, value);
-            }
+        self.machine.in_place = is_in_place(plan);
+        self.machine.start(&self.context, (!plan.accumulate).then_some(neutral));
+        self.reduce(0, &mut |leaf| leaf.block());
+        if !std::mem::replace(&mut self.machine.in_place, false) {
+            self.machine.store(&self.context, Source::Accumulator);
         }
     }
 
@@ -159,10 +147,27 @@ impl<T: Real> Leaf<'_, T> {
         }
         let variable = grouping.levels[depth];
         let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
+        if low <= high && depth + 1 == grouping.levels.len() && self.is_inner() {
+            self.machine.point[variable] = low;
+            return self.inner(variable, (high - low + 1) as usize);
+        }
         for value in low..=high {
             self.machine.point[variable] = value;
             self.dirty = self.dirty.min(depth + 1);
             self.reduce(depth + 1, body);
+        }
+    }
+
+    /// Whether the innermost loop of a reduction runs inside of one instruction.
+    fn is_inner(&self) -> bool {
+        let plain = self.context.plan.guards.is_empty() && !self.changing && !self.context.grouping.split;
+        plain && self.code.as_ref().is_some_and(|code| code.inner.is_some())
+    }
+
+    fn inner(&mut self, variable: usize, count: usize) {
+        self.levels(1);
+        if let Some(inner) = self.code.as_ref().and_then(|code| code.inner) {
+            execute_inner(self.machine, &self.context, &inner, variable, count);
         }
     }
 
@@ -217,15 +222,6 @@ impl<T: Real> Leaf<'_, T> {
         self.dirty = usize::MAX;
     }
 
-    /// The value of the body at one point.
-    fn one(&mut self) -> T {
-        self.levels(0);
-        match self.code.as_ref().map(|code| code.result) {
-            Some(Source::Scalar(place)) => self.machine.scalars.get(place),
-            _ => T::ZERO,
-        }
-    }
-
     /// Folds all lanes at one point of the reduction's other loops.
     fn fold(&mut self, width: usize) {
         let Some((variable, position)) = self.context.grouping.lane else { return };
@@ -256,19 +252,14 @@ impl<T: Real> Leaf<'_, T> {
         let first = row.map_or(0, |(variable, _)| self.machine.point[variable]);
         for r in 0..self.machine.rows {
             let mut parts = [neutral; PARTS];
-            parts.copy_from_slice(self.machine.accumulator.part(r * PARTS, PARTS));
-            let total = match op {
-                ReduceOp::Sum => combined(parts, |a, b| a + b),
-                ReduceOp::Prod => combined(parts, |a, b| a * b),
-                ReduceOp::Max => combined(parts, maximum),
-                ReduceOp::Min => combined(parts, minimum),
-            };
+            parts.copy_from_slice(self.machine.memory.accumulator.part(r * PARTS, PARTS));
+            let total = combined(parts, |a, b| combine(op, a, b));
             self.set(row, first + r as i64);
             let value = match self.context.plan.accumulate {
-                true => combine(op, self.machine.element(&self.context, 0), total),
+                true => combine(op, self.machine.target(&self.context), total),
                 false => total,
             };
-            self.machine.set_element(&self.context, value);
+            self.machine.set_target(&self.context, value);
         }
         self.set(row, first);
     }
@@ -301,7 +292,7 @@ fn is_in_place<T: Real>(plan: &Plan<T>) -> bool {
 }
 
 /// The operation of a reduction.
-pub fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
+fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
     match op {
         ReduceOp::Sum => a + b,
         ReduceOp::Prod => a * b,
@@ -313,9 +304,9 @@ pub fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
 impl<T: Real> Machine<T> {
     /// Makes room for a code and sets its constants.
     pub fn prepare(&mut self, code: &Code<T>) {
-        self.scalars.reserve(code.scalars);
-        self.row_values.reserve(code.rows * ROWS);
-        self.blocks.reserve(code.blocks * block::<T>());
-        code.constants.iter().for_each(|(place, value)| self.scalars.set(*place, *value));
+        self.memory.scalars.reserve(code.scalars);
+        self.memory.rows.reserve(code.rows * ROWS);
+        self.memory.blocks.reserve(code.blocks * block::<T>());
+        code.constants.iter().for_each(|(place, value)| self.memory.scalars.set(*place, *value));
     }
 }

@@ -3,13 +3,11 @@
 use super::code::{Code, compile};
 use super::contract::{Contraction, contraction};
 use super::failed;
-use super::grouping::{Grouping, Hints, group};
+use super::grouping::{Grouping, group};
 use super::linear::{Bounds, Condition, Linear, Translator};
 use super::real::Real;
-use super::reshape::reshape;
-use super::sweep::{Sweep, sweep};
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{Leaf, Nest, Shape};
+use gradix::nest::{Leaf, Nest};
 use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, TensorId, UnaryOp};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
@@ -28,10 +26,6 @@ pub struct Plan<T> {
     pub grouping: Grouping,
     /// Set where the leaf runs on register tiles.
     pub contraction: Option<Contraction<T>>,
-    /// Set where it runs row by row, with the results in registers.
-    pub sweep: Option<Sweep<T>>,
-    /// Values of the variables of work and tiles, for estimates.
-    pub sample: Vec<i64>,
     /// The code where there are no conditions on indices.
     only: OnceLock<Arc<Code<T>>>,
     variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
@@ -99,7 +93,9 @@ pub enum Node<T> {
 }
 
 /// A condition of a select.
+#[derive(Clone)]
 pub enum Test {
+    Known(bool),
     /// Decided by the indices: the number of a condition.
     Index(usize),
     Compare(Comparison, usize, usize),
@@ -108,13 +104,40 @@ pub enum Test {
     Or(Box<Test>, Box<Test>),
 }
 
-/// The translation of a leaf; `extents` are those of all buffers, and `sample` has likely values of the variables of
-/// work and tiles.
+impl Test {
+    /// The condition, given the outcomes of those on indices: none of these is left.
+    pub fn settled(&self, outcomes: &[bool]) -> Test {
+        match self {
+            Test::Index(number) => Test::Known(outcomes[*number]),
+            Test::Known(_) | Test::Compare(..) => self.clone(),
+            Test::Not(a) => match a.settled(outcomes) {
+                Test::Known(outcome) => Test::Known(!outcome),
+                a => Test::Not(Box::new(a)),
+            },
+            Test::And(a, b) | Test::Or(a, b) => {
+                // What decides the whole: a condition that fails in `and`, one that holds in `or`.
+                let decisive = matches!(self, Test::Or(..));
+                match (a.settled(outcomes), b.settled(outcomes)) {
+                    (Test::Known(one), other) | (other, Test::Known(one)) => {
+                        if one == decisive {
+                            Test::Known(one)
+                        } else {
+                            other
+                        }
+                    }
+                    (a, b) if decisive => Test::Or(Box::new(a), Box::new(b)),
+                    (a, b) => Test::And(Box::new(a), Box::new(b)),
+                }
+            }
+        }
+    }
+}
+
+/// The translation of a leaf; `extents` are those of all buffers.
 pub fn plan<T: Real>(
     nest: &Nest,
     leaf: &Leaf,
     extents: &[Vec<i64>],
-    sample: Vec<i64>,
     translator: &mut Translator<'_>,
 ) -> Result<Plan<T>, Diagnostic> {
     let translate = |l: &gradix::nest::Loop, translator: &mut Translator<'_>| {
@@ -125,11 +148,11 @@ pub fn plan<T: Real>(
     let mut build =
         Build { nest, extents, translator, accesses: Vec::new(), indices: Vec::new(), conditions: Vec::new() };
     build.access(leaf.target, &leaf.subscripts)?;
-    let nodes = build.nodes(leaf.body)?;
+    let order = nest.exprs.postorder(leaf.body);
+    let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
+    let nodes = build.nodes(&order, &place)?;
     let Build { accesses, indices, conditions, .. } = build;
     let graph = Graph { body: nodes.len() - 1, nodes, indices, conditions };
-    let Shape { lanes, rows, .. } = leaf.shape;
-    let mut hints = Hints { lanes, rows: rows.map(|(position, _)| position) };
     let mut plan = Plan {
         accesses,
         loops,
@@ -140,15 +163,11 @@ pub fn plan<T: Real>(
         graph,
         grouping: Grouping::default(),
         contraction: None,
-        sweep: None,
-        sample,
         only: OnceLock::new(),
         variants: RwLock::default(),
     };
-    reshape(&mut plan, &mut hints, &|variable| translator.magnitude(variable));
-    plan.grouping = group(&plan, hints);
-    plan.contraction = contraction(&mut plan, hints);
-    plan.sweep = sweep(&plan, hints);
+    plan.grouping = group(&plan, &leaf.shape);
+    plan.contraction = contraction(&mut plan, &leaf.shape, &place);
     Ok(plan)
 }
 
@@ -179,35 +198,6 @@ impl<T: Real> Plan<T> {
     }
 }
 
-impl<T> Graph<T> {
-    /// Which nodes depend on a variable.
-    pub fn depends(&self, plan: &Plan<T>, variable: usize) -> Vec<bool> {
-        let mut depends: Vec<bool> = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
-            depends.push(match node {
-                Node::Constant(_) => false,
-                Node::Index(number) => self.indices[*number].uses(variable),
-                Node::Access(number) => plan.accesses[*number].place.uses(variable),
-                Node::Unary(_, a) => depends[*a],
-                Node::Binary(_, a, b) => depends[*a] || depends[*b],
-                Node::Select(test, a, b) => depends[*a] || depends[*b] || self.decides(test, &depends, variable),
-            });
-        }
-        depends
-    }
-
-    fn decides(&self, test: &Test, depends: &[bool], variable: usize) -> bool {
-        match test {
-            Test::Index(number) => self.conditions[*number].linear.uses(variable),
-            Test::Compare(_, a, b) => depends[*a] || depends[*b],
-            Test::Not(a) => self.decides(a, depends, variable),
-            Test::And(a, b) | Test::Or(a, b) => {
-                self.decides(a, depends, variable) || self.decides(b, depends, variable)
-            }
-        }
-    }
-}
-
 /// Past this many, the codes of a leaf are made anew.
 const MOST_VARIANTS: usize = 256;
 
@@ -221,12 +211,10 @@ struct Build<'a, 'b> {
 }
 
 impl Build<'_, '_> {
-    fn nodes<T: Real>(&mut self, body: ExprId) -> Result<Vec<Node<T>>, Diagnostic> {
+    fn nodes<T: Real>(&mut self, order: &[ExprId], place: &HashMap<ExprId, usize>) -> Result<Vec<Node<T>>, Diagnostic> {
         let exprs = &self.nest.exprs;
-        let order = exprs.postorder(body);
-        let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
         let mut nodes = Vec::with_capacity(order.len());
-        for id in &order {
+        for id in order {
             nodes.push(match &exprs[*id] {
                 Expr::Constant(number) => Node::Constant(T::of(number.value())),
                 Expr::Index(affine) => {
@@ -236,7 +224,7 @@ impl Build<'_, '_> {
                 Expr::Access(tensor, subscripts) => Node::Access(self.access(*tensor, subscripts)?),
                 Expr::Unary(op, a) => Node::Unary(*op, place[a]),
                 Expr::Binary(op, a, b) => Node::Binary(*op, place[a], place[b]),
-                Expr::Select(c, a, b) => Node::Select(self.test(*c, &place)?, place[a], place[b]),
+                Expr::Select(c, a, b) => Node::Select(self.test(*c, place)?, place[a], place[b]),
             });
         }
         Ok(nodes)

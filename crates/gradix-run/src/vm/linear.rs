@@ -46,6 +46,12 @@ impl Linear {
         self.terms.iter().find(|(v, _)| *v == variable).map_or(0, |(_, factor)| *factor)
     }
 
+    /// How much it grows where all variables go a step in a direction; none of these is in a floor.
+    #[inline]
+    pub fn along(&self, direction: &[i64]) -> i64 {
+        self.terms.iter().map(|(variable, factor)| factor * direction[*variable]).sum()
+    }
+
     /// Whether a variable occurs.
     pub fn uses(&self, variable: usize) -> bool {
         self.factor(variable) != 0 || self.bends_at(variable)
@@ -97,12 +103,11 @@ impl Condition {
     }
 }
 
-/// From the largest of `low` to the smallest of `high`, both included; `scale` values for each of these.
+/// From the largest of `low` to the smallest of `high`, both included.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     pub low: Vec<Linear>,
     pub high: Vec<Linear>,
-    pub scale: i64,
 }
 
 impl Bounds {
@@ -111,18 +116,7 @@ impl Bounds {
     pub fn at(&self, point: &[i64]) -> (i64, i64) {
         let low = self.low.iter().map(|l| l.at(point)).max().unwrap_or(0);
         let high = self.high.iter().map(|h| h.at(point)).min().unwrap_or(-1);
-        // An empty range may lie anywhere.
-        (low.saturating_mul(self.scale), high.saturating_mul(self.scale).saturating_add(self.scale - 1))
-    }
-
-    /// Whether a variable occurs in a floor.
-    pub fn bends_at(&self, variable: usize) -> bool {
-        self.low.iter().chain(&self.high).any(|l| l.bends_at(variable))
-    }
-
-    /// All variables that occur.
-    pub fn variables(&self) -> impl Iterator<Item = usize> {
-        self.low.iter().chain(&self.high).flat_map(Linear::variables)
+        (low, high)
     }
 
     /// Whether a variable occurs.
@@ -151,11 +145,6 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// The largest magnitude of a variable.
-    pub fn magnitude(&self, variable: usize) -> i128 {
-        self.magnitudes.get(variable).copied().flatten().unwrap_or(LIMIT)
-    }
-
     /// Translates a range and binds its variable.
     pub fn range(&mut self, variable: usize, range: &Range) -> Result<Bounds, Diagnostic> {
         let side = |bounds: &[Affine]| -> Result<(Vec<Linear>, i128), Diagnostic> {
@@ -165,7 +154,7 @@ impl<'a> Translator<'a> {
         };
         let ((low, small), (high, large)) = (side(&range.low)?, side(&range.high)?);
         self.bind(variable, small.max(large))?;
-        Ok(Bounds { low, high, scale: 1 })
+        Ok(Bounds { low, high })
     }
 
     /// Translates a condition.

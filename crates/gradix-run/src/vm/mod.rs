@@ -7,14 +7,13 @@
 //! ```text
 //! leaf ─plan→ Plan ─compile→ Code        one code for each combination of outcomes of the conditions on indices
 //!               │
-//!               ├─contraction→ panels and register tiles, where the body is f(a[m, k], b[k, n])
-//!               │
-//!               └─sweep→ rows of results in registers, where the body is f(a[m, k], b[m, k, n])
+//!               └─contraction→ panels and register tiles, where the nest packs and the body is f(a[m, k], b[k, n])
 //! ```
 //!
 //! The numbers are the same from run to run and for any number of threads: every element is computed in an order that
 //! depends on its leaf alone.
 
+mod access;
 mod block;
 mod code;
 mod contract;
@@ -26,23 +25,21 @@ mod linear;
 mod loops;
 mod real;
 mod recognise;
-mod reshape;
 mod scratch;
-mod sweep;
 mod tile;
+mod vector;
 #[cfg(target_arch = "x86_64")]
 mod wide_exp;
 
 pub use real::{Level, Real};
 
-use execute::{Buffer, Machine};
+use execute::{Buffer, Machine, Memory};
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{FIRST, ITEM, Kernel, LAST, Nest, Step, Work};
+use gradix::nest::{FIRST, ITEM, LAST, Nest, Step, Work};
 use gradix::program::TensorId;
 use leaf::{Plan, plan};
 use linear::{Bounds, Translator};
-use scratch::Memory;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -67,8 +64,6 @@ struct Items<T> {
     locals: Vec<(usize, usize)>,
     local_elements: usize,
     steps: Vec<Part<T>>,
-    /// Whether neighbouring items may run as one.
-    merged: bool,
 }
 
 enum Part<T> {
@@ -127,16 +122,12 @@ impl<T: Real> Vm<T> {
             all[*buffer].pointer = unsafe { local.add(*start) };
         }
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        let Memory { scalars, row_values, blocks, accumulator, panels } = idle.unwrap_or_else(Memory::new);
         let mut machine = Machine {
             level: self.level,
             buffers: all,
             point: vec![0; plan.variables],
-            scalars,
-            row_values,
-            blocks,
-            accumulator,
-            panels,
+            slopes: vec![0; plan.variables],
+            memory: idle.unwrap_or_else(Memory::new),
             in_place: false,
             rows: 1,
             lanes: 1,
@@ -144,20 +135,17 @@ impl<T: Real> Vm<T> {
             pitch: 1,
         };
         plan.run(&mut machine, items);
-        let Machine { scalars, row_values, blocks, accumulator, panels, .. } = machine;
         if let Ok(mut idle) = self.idle.lock() {
-            idle.push(Memory { scalars, row_values, blocks, accumulator, panels });
+            idle.push(machine.memory);
         }
     }
 }
 
 impl<T: Real> Items<T> {
     fn run(&self, machine: &mut Machine<T>, items: Range<usize>) {
-        let groups = if self.merged { items.clone().step_by(items.len().max(1)) } else { items.clone().step_by(1) };
-        for item in groups {
-            let last = if self.merged { items.end - 1 } else { item };
+        for item in items {
             machine.point[FIRST] = self.low + item as i64 * self.step;
-            machine.point[LAST] = (self.low + (last as i64 + 1) * self.step - 1).min(self.high);
+            machine.point[LAST] = (self.low + (item as i64 + 1) * self.step - 1).min(self.high);
             machine.point[ITEM] = item as i64;
             run_parts(&self.steps, machine);
         }
@@ -176,10 +164,9 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
                     value += size;
                 }
             }
-            Part::Leaf(plan) => match (&plan.sweep, &plan.contraction) {
-                (Some(sweep), _) => sweep::run(machine, plan, sweep),
-                (None, Some(contraction)) => contract::run(machine, plan, contraction),
-                (None, None) => block::run(machine, plan),
+            Part::Leaf(plan) => match &plan.contraction {
+                Some(contraction) => contract::run(machine, plan, contraction),
+                None => block::run(machine, plan),
             },
         }
     }
@@ -206,32 +193,23 @@ impl Sizes<'_> {
         translator.bind(FIRST, magnitude)?;
         translator.bind(LAST, magnitude)?;
         translator.bind(ITEM, count_magnitude)?;
-        let mut sample = vec![0; kernel.variables.len()];
-        (sample[FIRST], sample[LAST]) = (low, if kernel.steps.len() == 1 { high } else { (low + step - 1).min(high) });
-        let steps = self.parts(&kernel.steps, &mut sample, &mut translator)?;
+        let steps = self.parts(&kernel.steps, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
         for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
             locals.push((buffer, local_elements));
             let padded = self.lengths[buffer].checked_next_multiple_of(T::PER_LINE);
             local_elements = padded.and_then(|length| local_elements.checked_add(length)).ok_or_else(too_large)?;
         }
-        let merged = is_merged(kernel, &steps);
-        Ok(Items { low, high, step, count, variables: kernel.variables.len(), locals, local_elements, steps, merged })
+        Ok(Items { low, high, step, count, variables: kernel.variables.len(), locals, local_elements, steps })
     }
 
-    fn parts<T: Real>(
-        &self,
-        steps: &[Step],
-        sample: &mut Vec<i64>,
-        translator: &mut Translator<'_>,
-    ) -> Result<Vec<Part<T>>, Diagnostic> {
+    fn parts<T: Real>(&self, steps: &[Step], translator: &mut Translator<'_>) -> Result<Vec<Part<T>>, Diagnostic> {
         let mut parts = Vec::with_capacity(steps.len());
         for step in steps {
             let leaves = match step {
                 Step::Tile(tile) => {
                     let range = translator.range(tile.variable, &tile.range)?;
-                    sample[tile.variable] = range.at(sample).0;
-                    let steps = self.parts(&tile.steps, sample, translator)?;
+                    let steps = self.parts(&tile.steps, translator)?;
                     parts.push(Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps });
                     continue;
                 }
@@ -239,32 +217,12 @@ impl Sizes<'_> {
                 Step::Together(leaves) => leaves.as_slice(),
             };
             for leaf in leaves {
-                let plan = plan(self.nest, leaf, self.extents, sample.clone(), translator)?;
+                let plan = plan(self.nest, leaf, self.extents, translator)?;
                 parts.push(Part::Leaf(Box::new(plan)));
             }
         }
         Ok(parts)
     }
-}
-
-/// Whether a kernel is one leaf on register tiles that uses its work only as the range of an output: then several
-/// items are the same as one larger item, element by element, and share its panels.
-fn is_merged<T: Real>(kernel: &Kernel, parts: &[Part<T>]) -> bool {
-    let ([Step::Leaf(leaf)], [Part::Leaf(plan)]) = (kernel.steps.as_slice(), parts) else { return false };
-    if plan.contraction.is_none() {
-        return false;
-    }
-    let is_work = |bounds: &Bounds| {
-        let is = |side: &[linear::Linear], variable: usize| matches!(side, [l] if l.constant == 0 && l.floors.is_empty() && l.terms == [(variable, 1)]);
-        is(&bounds.low, FIRST) && is(&bounds.high, LAST)
-    };
-    let elsewhere = plan.loops.iter().enumerate().any(|(position, l)| {
-        let uses = [FIRST, LAST, ITEM].iter().any(|v| l.range.uses(*v));
-        uses && !(position < leaf.outputs && is_work(&l.range))
-    });
-    let linears = plan.accesses.iter().map(|a| &a.place).chain(&plan.graph.indices);
-    let conditions = plan.guards.iter().chain(&plan.graph.conditions).map(|c| &c.linear);
-    !elsewhere && !linears.chain(conditions).any(|l| [FIRST, LAST, ITEM].iter().any(|v| l.uses(*v)))
 }
 
 fn too_large() -> Diagnostic {

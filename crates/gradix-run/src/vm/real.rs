@@ -1,5 +1,8 @@
 //! The two types of numbers, and the instruction sets that loops are compiled for.
+#![allow(unsafe_code, reason = "passes on what callers promise")]
 
+use super::tile::{self, Tile};
+use super::vector::{Step, Vector, Vectors};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// `f32` or `f64`.
@@ -13,8 +16,7 @@ pub trait Real:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
-    + super::elementary::Elementary
-    + super::tile::Vectors
+    + Vectors
     + 'static
 {
     /// 0
@@ -29,8 +31,6 @@ pub trait Real:
     fn of(value: f64) -> Self;
     /// The same number in f64.
     fn wide(self) -> f64;
-    /// The nearest number of this type.
-    fn of_index(value: i64) -> Self;
     /// The magnitude.
     fn abs(self) -> Self;
     /// The square root.
@@ -46,7 +46,7 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($type:ident) => {
+    ($type:ident: $($method:ident)*) => {
         impl Real for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -60,46 +60,31 @@ macro_rules! real {
                 self as f64
             }
             #[inline(always)]
-            fn of_index(value: i64) -> Self {
-                value as $type
-            }
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $type::abs(self)
-            }
-            #[inline(always)]
-            fn sqrt(self) -> Self {
-                $type::sqrt(self)
-            }
-            #[inline(always)]
-            fn floor(self) -> Self {
-                $type::floor(self)
-            }
-            #[inline(always)]
-            fn ceil(self) -> Self {
-                $type::ceil(self)
-            }
-            #[inline(always)]
-            fn round(self) -> Self {
-                $type::round(self)
-            }
-            #[inline(always)]
             fn fused(self, b: Self, c: Self) -> Self {
                 self.mul_add(b, c)
             }
+            $(#[inline(always)]
+            fn $method(self) -> Self {
+                $type::$method(self)
+            })*
         }
     };
 }
 
-real!(f32);
-real!(f64);
+real! { f32: abs sqrt floor ceil round }
+real! { f64: abs sqrt floor ceil round }
 
 /// An instruction set, as far as the code must know.
 pub trait Isa: Copy {
     /// Whether `a*b + c` is one instruction.
     const FUSED: bool;
     /// Its widest vectors.
-    type Vector<T: Real>: super::tile::Vector<T>;
+    type Vector<T: Real>: Vector<T>;
+    /// Runs a register tile, of the form that fits its registers.
+    ///
+    /// # Safety
+    /// As for [`tile::run`].
+    unsafe fn tile<T: Real, R: Step>(work: &Tile<T>);
 }
 
 /// Instruction sets that are told apart at run time.
@@ -135,25 +120,63 @@ impl Level {
 }
 
 macro_rules! isa {
-    ($($name:ident $fused:expr, $vector:ident;)*) => {$(
+    ($($name:ident: $fused:expr, $rows:literal rows of $vectors:literal vectors;)*) => {$(
         #[derive(Clone, Copy)]
         pub struct $name;
         impl Isa for $name {
             const FUSED: bool = $fused;
-            type Vector<T: Real> = T::$vector;
+            type Vector<T: Real> = T::$name;
+            #[inline(always)]
+            unsafe fn tile<T: Real, R: Step>(work: &Tile<T>) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    match work.narrow {
+                        true => tile::tile::<T, T::$name, R, $rows, 2>(work),
+                        false => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
+                    }
+                }
+            }
         }
     )*};
 }
 
-isa! {
-    Baseline cfg!(any(target_feature = "fma", target_arch = "aarch64")), Baseline;
-}
+isa! { Baseline: cfg!(any(target_feature = "fma", target_arch = "aarch64")), 4 rows of 2 vectors; }
 
 #[cfg(target_arch = "x86_64")]
-isa! {
-    Avx2 true, Avx2;
-    Avx512 true, Avx512;
+isa! { Avx2: true, 4 rows of 3 vectors; Avx512: true, 8 rows of 3 vectors; }
+
+/// Declares a function that runs `$body` as compiled for the instruction set that it is given.
+macro_rules! by_level {
+    ($(#[$meta:meta])* $visibility:vis $name:ident<$real:ident $(, $rule:ident: $bound:ident)?>($($argument:ident: $type:ty),*) = $body:ident) => {
+        $(#[$meta])*
+        #[inline]
+        $visibility unsafe fn $name<$real: Real $(, $rule: $bound)?>(level: Level, $($argument: $type),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            unsafe fn avx512<$real: Real $(, $rule: $bound)?>($($argument: $type),*) {
+                // SAFETY: the caller's promise.
+                unsafe { $body::<$real, crate::vm::real::Avx512 $(, $rule)?>($($argument),*) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2<$real: Real $(, $rule: $bound)?>($($argument: $type),*) {
+                // SAFETY: the caller's promise.
+                unsafe { $body::<$real, crate::vm::real::Avx2 $(, $rule)?>($($argument),*) }
+            }
+            // SAFETY: the caller's promise; levels are only those that the machine has.
+            unsafe {
+                match level {
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => avx512::<$real $(, $rule)?>($($argument),*),
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => avx2::<$real $(, $rule)?>($($argument),*),
+                    _ => $body::<$real, crate::vm::real::Baseline $(, $rule)?>($($argument),*),
+                }
+            }
+        }
+    };
 }
+pub(super) use by_level;
 
 /// `a*b + c`, in one rounding where that is fast.
 #[inline(always)]

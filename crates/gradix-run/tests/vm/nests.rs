@@ -2,7 +2,7 @@
 
 use crate::machine::{run, run_at};
 use gradix::Int;
-use gradix::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Scope, Shape, Step, Tile, Work};
+use gradix::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Panels, Scope, Shape, Step, Tile, Work};
 use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
     TensorId, UnaryOp,
@@ -66,6 +66,23 @@ impl Builder {
 
     pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         self.nest.exprs.add(Expr::Binary(op, a, b))
+    }
+
+    /// The shape of a contraction with rows over the first loop.
+    fn packed(&mut self, lane_loop: usize, by_row: &[ExprId], by_lane: &[ExprId], by_term: &[ExprId]) -> Shape {
+        let panels = Panels {
+            scratch: TensorId(0),
+            by_row: by_row.to_vec(),
+            by_lane: by_lane.to_vec(),
+            by_term: by_term.to_vec(),
+            rows_in_place: false,
+            lanes_in_place: false,
+            rows_in_lanes: false,
+            rows_beside: false,
+            kept: None,
+        };
+        let scratch = self.buffer("panels", Scope::Local(0), &[number(panels.elements(8) as i64)]);
+        Shape { rows: Some((0, 8)), panels: Some(Panels { scratch, ..panels }), ..lanes(lane_loop) }
     }
 
     pub fn leaf(&mut self, leaf: Leaf) {
@@ -239,10 +256,12 @@ fn contractions_of_all_shapes() {
         (ReduceOp::Min, |n, a, b| n.binary(BinaryOp::Sub, b, a), |a, b| b - a),
     ];
     for (m, n, k) in
-        [(1, 1, 1), (2, 70, 5), (3, 100, 3), (8, 24, 7), (9, 25, 300), (40, 33, 16), (30, 3, 20), (17, 800, 2)]
+        [(1, 1, 1), (2, 70, 5), (3, 100, 3), (8, 24, 7), (9, 25, 500), (110, 33, 16), (30, 3, 20), (17, 800, 2)]
     {
         for (op, make, value) in rules {
-            for (transposed, accumulate) in [(false, false), (true, false), (false, true)] {
+            for (transposed, accumulate, in_place) in
+                [(false, false, false), (true, false, false), (false, true, false), (false, false, true)]
+            {
                 let mut nest = Builder::new(1, Work::single());
                 let (a, a_data) = nest.input("a", &[m, k]);
                 let (b, b_data) = if transposed { nest.input("b", &[n, k]) } else { nest.input("b", &[k, n]) };
@@ -257,7 +276,8 @@ fn contractions_of_all_shapes() {
                 let right = nest.read(b, &place);
                 let body = make(&mut nest, left, right);
                 let around = loops(&[(i, count(m)), (j, count(n)), (l, count(k))]);
-                let shape = Shape { rows: Some((0, 8)), ..lanes(1) };
+                let mut shape = nest.packed(1, &[left], &[right], &[]);
+                shape.panels.as_mut().unwrap().lanes_in_place = in_place;
                 let leaf = plain(y, &[index(i), index(j)], around, body, shape);
                 nest.leaf(Leaf { outputs: 2, reduction: Some(op), accumulate, ..leaf });
                 let (m, n, k) = (m as usize, n as usize, k as usize);
@@ -308,7 +328,8 @@ fn operands_of_a_contraction_may_be_computed() {
     let left = nest.binary(BinaryOp::Mul, left, weight);
     let body = nest.binary(BinaryOp::Mul, left, right);
     let around = loops(&[(i, count(13)), (j, count(300)), (k, count(300))]);
-    let leaf = plain(y, &[index(i), index(j)], around, body, Shape { rows: Some((0, 8)), ..lanes(1) });
+    let shape = nest.packed(1, &[left], &[right], &[]);
+    let leaf = plain(y, &[index(i), index(j)], around, body, shape);
     nest.leaf(Leaf { outputs: 2, reduction: Some(ReduceOp::Sum), ..leaf });
     let mut expected = Vec::new();
     for i in 0..13 {
@@ -319,6 +340,40 @@ fn operands_of_a_contraction_may_be_computed() {
         }
     }
     close(&nest.run(), &expected);
+}
+
+#[test]
+fn packed_rows_are_kept_for_blocks_of_lanes() {
+    // y[i, 32*b + j] = sum[k, l in p] w[k] * a[i, k + l] * z[b, k + l, j], with 32 lanes in all blocks but the last
+    let (rows, blocks, columns) = (101, 3, 71);
+    for in_place in [false, true] {
+        let mut nest = Builder::new(1, Work::single());
+        let (a, a_data) = nest.input("a", &[rows, 12]);
+        let (z, z_data) = nest.input("z", &[blocks, 12, 32]);
+        let (w, w_data) = nest.input("w", &[10]);
+        let y = nest.output(&[rows, columns]);
+        let [i, b, j, k, l] = std::array::from_fn(|_| nest.variable());
+        let weight = nest.read(w, &[index(k)]);
+        let left = nest.read(a, &[index(i), index(k) + index(l)]);
+        let right = nest.read(z, &[index(b), index(k) + index(l), index(j)]);
+        let rest = nest.binary(BinaryOp::Mul, weight, right);
+        let body = nest.binary(BinaryOp::Mul, left, rest);
+        let start = index(b).scale(&Int::from(32));
+        let lanes = Range { low: vec![number(0)], high: vec![number(31), number(columns - 1) - start.clone()] };
+        let around = loops(&[(i, count(rows)), (b, count(blocks)), (j, lanes), (k, count(10)), (l, count(3))]);
+        let mut shape = nest.packed(2, &[left], &[right], &[weight]);
+        let panels = shape.panels.as_mut().unwrap();
+        (panels.lanes_in_place, panels.kept) = (in_place, Some(1));
+        let leaf = plain(y, &[index(i), start + index(j)], around, body, shape);
+        nest.leaf(Leaf { outputs: 3, reduction: Some(ReduceOp::Sum), ..leaf });
+        let mut expected = Vec::new();
+        for (i, j) in (0..rows as usize).flat_map(|i| (0..columns as usize).map(move |j| (i, j))) {
+            let term =
+                |k: usize, l: usize| w_data[k] * a_data[i * 12 + k + l] * z_data[(j / 32 * 12 + k + l) * 32 + j % 32];
+            expected.push((0..10).flat_map(|k| (0..3).map(move |l| (k, l))).map(|(k, l)| term(k, l)).sum());
+        }
+        close(&nest.run(), &expected);
+    }
 }
 
 #[test]
