@@ -6,7 +6,7 @@ use super::transpose;
 use super::value::{Instance, Instances, Values, combine, neutral, store};
 use crate::nest::{Leaf, Loop, Nest, Scope, Shape};
 use crate::program::ReduceOp;
-use crate::schedule::is_along;
+use crate::program::affine::is_along;
 use std::collections::BTreeSet;
 
 /// What is needed to write one kernel.

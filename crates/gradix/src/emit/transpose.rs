@@ -5,8 +5,8 @@
 use super::leaf::Writer;
 use super::value::{Instances, combine, neutral};
 use crate::nest::{Leaf, Loop, Shape};
+use crate::program::affine::is_along;
 use crate::program::{Affine, Expr, ExprId, Exprs};
-use crate::schedule::is_along;
 
 /// The two loops along which the target and what is read have their neighbours.
 pub struct Turn<'a> {
