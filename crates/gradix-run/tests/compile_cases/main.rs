@@ -6,8 +6,8 @@
 //! `nest of the derivative for avx2 f32 N=64`; what is not said there is `avx512`, `f64`, and 512 for every size.
 //!
 //! Loops are right for all sizes, so that each section's are also verified, run through to see that every element is
-//! written once, and run by the virtual machine beside the oracle, at sizes from 0 on. Those with a section `c` are
-//! compiled and run, too: what is shown is what is run. (All examples run natively in the tests of backends.)
+//! written once, and run by the virtual machine beside the oracle, at sizes from 0 on. Those with a section `nest` or `c`
+//! are compiled and run, too: the others are larger programs, like the examples that the tests of backends compile.
 
 #[path = "../../../gradix/tests/support/mod.rs"]
 mod cases;
@@ -58,9 +58,9 @@ fn no_access_leaves_its_buffer_and_every_element_is_written_once() {
 
 #[test]
 fn values_are_those_of_the_oracle() {
-    each_subject(|subject, is_emitted| match subject.circumstances.real {
-        Real::F64 => subject.agrees::<f64>(is_emitted, 1e-12),
-        Real::F32 => subject.agrees::<f32>(is_emitted, 1e-4),
+    each_subject(|subject, shows_loops| match subject.circumstances.real {
+        Real::F64 => subject.agrees::<f64>(shows_loops, 1e-12),
+        Real::F32 => subject.agrees::<f32>(shows_loops, 1e-4),
     });
 }
 
@@ -89,15 +89,16 @@ fn case(source: &str) -> Case {
     Case { title: source.to_string(), source: source.to_string(), sections: Vec::new() }
 }
 
-/// Calls `each` for every case under all circumstances of its sections, and says whether there is C of it.
+/// Calls `each` for every case under all circumstances of its sections, and says whether its loops are shown.
 fn each_subject(each: impl Fn(&Subject, bool)) {
     for case in cases::files("compile").iter().flat_map(|path| cases::read(path)) {
         let sections: Vec<Section> = case.sections.iter().filter_map(|(name, _)| Section::parse(name)).collect();
         for (number, Section { circumstances, .. }) in sections.iter().enumerate() {
             let is_same = |other: &&Section| other.circumstances == *circumstances;
             if !sections[..number].iter().any(|other| is_same(&other)) {
-                let is_emitted = sections.iter().filter(is_same).any(|section| section.shown == Shown::C);
-                each(&Subject::new(&case, circumstances), is_emitted);
+                let loops = [Shown::Stage(compile::Stage::Nest), Shown::C];
+                let shows_loops = sections.iter().filter(is_same).any(|section| loops.contains(&section.shown));
+                each(&Subject::new(&case, circumstances), shows_loops);
             }
         }
     }
@@ -265,11 +266,11 @@ impl<'a> Subject<'a> {
         definitions.map(|definition| extents(definition, &sizes).iter().product::<f64>()).sum()
     }
 
-    /// Values are those of the oracle at all sizes, on one thread and three; compiled ones as well if C is shown.
-    fn agrees<T: Element>(&self, is_emitted: bool, tolerance: f64) {
+    /// Values are those of the oracle at all sizes, on one thread and three; compiled ones as well if loops are shown.
+    fn agrees<T: Element>(&self, shows_loops: bool, tolerance: f64) {
         let nest = self.compiled().nest;
         let mut machines = vec![Machine::vm(&self.program, nest.clone(), T::DTYPE).unwrap()];
-        if is_emitted {
+        if shows_loops {
             machines.extend(self.native::<T>(nest));
         }
         for sizes in self.trial_sizes() {
