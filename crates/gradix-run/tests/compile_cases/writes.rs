@@ -1,82 +1,11 @@
-//! Loops: what becomes of small programs, each with the shape that it is an example of.
-//!
-//! The case is the program, `nest` its loops with all sizes assumed to be 512; `nest of the derivative` is the same of
-//! its derivative. Values are compared by the tests of backends in `gradix-run`; here the text is, with the invariants
-//! and, at some sizes, what could not be proved for all of them, and that every element is written once.
+//! All loops of a nest run through, to see what they write.
 
-mod support;
+use gradix::Int;
+use gradix::nest::{FIRST, ITEM, LAST, Leaf, Nest, Scope, Step, evaluate, print};
+use gradix::program::{Affine, Atom, Constraint, ParamId, Range, TensorId};
 
-use gradix::domain::sizes::{Known, bind};
-use gradix::nest::{FIRST, ITEM, LAST, Leaf, Nest, Real, Scope, Step, evaluate, print, verify};
-use gradix::program::{Affine, Atom, Constraint, ParamId, ParamKind, Program, Range, TensorId};
-use gradix::syntax::parse;
-use gradix::{Int, compile, derive, resolve};
-use support::Case;
-
-/// The sizes at which programs are looked at, those where they can't run aside.
-const SIZES: [i64; 6] = [0, 1, 2, 3, 7, 100];
-
-#[test]
-fn cases() {
-    support::check("nest", |case, section| {
-        let program = match section {
-            "nest" => program(case),
-            "nest of the derivative" => derive(&program(case), &Default::default()).unwrap().program,
-            other => panic!("`{}` has a section `{other}`", case.title),
-        };
-        let nest = lowered(&program);
-        let text = print(&nest);
-        assert_eq!(print(&lowered(&program)), text, "`{}` is lowered differently the second time", case.title);
-        let sizes: Vec<Vec<Int>> = SIZES.iter().filter_map(|&size| sizes_of(&program, &nest, size)).collect();
-        assert!(sizes.len() >= 3, "`{}` can't run at the sizes that it is looked at", case.title);
-        for sizes in &sizes {
-            stays_inside(&case.title, &nest, sizes);
-            every_element_is_written_once(&case.title, &nest, sizes);
-        }
-        text
-    });
-}
-
-fn program(case: &Case) -> Program {
-    let resolved = parse(&case.source).and_then(|ast| resolve(&ast, &[]));
-    resolved.unwrap_or_else(|errors| panic!("`{}`\n{}", case.title, support::render(&case.source, &errors))).program
-}
-
-fn lowered(program: &Program) -> Nest {
-    compile(program, &vec![Int::from(512); program.params.len()], Real::F64, &gradix::target::AVX512)
-        .unwrap()
-        .nest
-        .into_nest()
-}
-
-/// The sizes of the nest where all free ones are this one: those that lowering added follow from the others.
-fn sizes_of(program: &Program, nest: &Nest, size: i64) -> Option<Vec<Int>> {
-    let free = program.params.iter().filter(|param| param.kind == ParamKind::Free);
-    let given = free.map(|param| (param.name.clone(), Int::from(size))).collect();
-    let mut sizes = bind(program, &Known { given, shapes: Vec::new() }, &Default::default()).ok()?;
-    for param in &nest.params[sizes.len()..] {
-        let size = match &param.kind {
-            ParamKind::Free => panic!("a free size is not given"),
-            ParamKind::Fixed(value) => value.clone(),
-            ParamKind::Smallest(parts) => parts.iter().map(|part| evaluate(part, &sizes)).min().unwrap(),
-            ParamKind::Largest(parts) => parts.iter().map(|part| evaluate(part, &sizes)).max().unwrap(),
-        };
-        sizes.push(size);
-    }
-    Some(sizes)
-}
-
-/// The invariants hold, and what is left to be checked holds at these sizes.
-fn stays_inside(title: &str, nest: &Nest, sizes: &[Int]) {
-    for check in verify(nest).unwrap_or_else(|error| panic!("`{title}`: {error}")) {
-        let inside = gradix::nest::verify::holds(&check, sizes);
-        let buffer = &nest[check.buffer].name;
-        assert!(inside, "`{title}` at {sizes:?}: '{buffer}' may be left in kernel {}", check.kernel);
-    }
-}
-
-/// All loops are run through, without their reductions: results and temporaries are written once, inputs never.
-fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
+/// All loops are run through without their reductions: results and temporaries are written once, inputs never.
+pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
     let buffers = (0..nest.buffers.len() as u32).map(TensorId);
     let mut writes: Vec<Vec<usize>> = buffers.map(|b| vec![0; nest.elements(b, sizes).unwrap()]).collect();
     for kernel in &nest.kernels {
