@@ -29,6 +29,8 @@ GX_INLINE void gx_sin_cos_pairs(gx_v h, gx_v l, gx_pair *s, gx_pair *c) {
 /* a where the integer in the lowest bits of t is odd, and b where it is even. */
 GX_INLINE gx_v gx_if_odd(gx_v t, gx_v a, gx_v b) { return gx_select((gx_i)gx_parity(t) < gx_all_i(0), a, b); }
 
+GX_SLOW(tan)
+
 GX_INLINE gx_v gx_tan(gx_v x) {
     gx_v t = gx_fma(x, gx_all(GX_PICK(0.6366197723675814, 0.63661975f)), gx_all(GX_TRIG_SHIFTER));
     gx_v r = gx_trig_reduce(x, t - gx_all(GX_TRIG_SHIFTER), GX_PICK(1.5707963267948966, 1.5707964f),
