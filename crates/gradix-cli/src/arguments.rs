@@ -4,6 +4,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gradix::Target;
 use gradix::derive::Options;
 
 /// Exact symbolic derivatives of tensors defined in index notation
@@ -323,6 +324,9 @@ pub struct ExplainArguments {
     /// Show that stage of the derivatives, not of the results
     #[arg(long, requires = "stage")]
     pub grad: bool,
+    /// The processor that it is for: avx512, avx2, neon or portable [default: this machine's]
+    #[arg(long, value_name = "NAME", value_parser = parse_cpu, requires = "stage")]
+    pub cpu: Option<Target>,
     /// The type of numbers at that stage [default: f64]
     #[arg(long, value_enum, requires = "stage")]
     pub dtype: Option<Precision>,
@@ -353,8 +357,11 @@ pub struct EmitArguments {
     #[command(flatten)]
     pub selection: SelectionArguments,
     /// The language
-    #[arg(long, value_enum, default_value_t = Target::C)]
-    pub target: Target,
+    #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::C)]
+    pub target: Language,
+    /// The processor that decisions suit: avx512, avx2, neon or portable [default: this machine's]
+    #[arg(long, value_name = "NAME", value_parser = parse_cpu)]
+    pub cpu: Option<Target>,
     /// The type of numbers
     #[arg(long, value_enum, default_value_t = Precision::F64)]
     pub dtype: Precision,
@@ -368,7 +375,7 @@ pub struct EmitArguments {
 
 /// A language of source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Target {
+pub enum Language {
     /// C11 with the vector types of GCC and Clang
     C,
 }
@@ -405,6 +412,11 @@ fn parse_size(text: &str) -> Result<(String, i64), String> {
     let (name, size) = text.split_once('=').filter(|(name, _)| is_name(name)).ok_or("expected NAME=SIZE")?;
     let size = size.parse().map_err(|_| format!("'{size}' is not an integer"))?;
     Ok((name.into(), size))
+}
+
+fn parse_cpu(text: &str) -> Result<Target, String> {
+    let known = Target::PRESETS.map(|target| target.name).join(", ");
+    Target::named(text).ok_or_else(|| format!("there is no processor of that name; known are {known}"))
 }
 
 fn parse_input(text: &str) -> Result<Input, String> {

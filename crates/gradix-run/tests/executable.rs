@@ -272,7 +272,14 @@ fn reductions_are_stored_across_what_they_read() {
         p[j in 0..M, i in 0..N + 1 - K] = sum[k in 0..K] w[k] * x[i + k, j]^2
         m[j in 0..M, i in 0..N - 5] = max[k in 0..6] x[i + k, j] * x[i, j]";
     let program = program(text);
-    let nest = gradix::compile(&program, &[200.into(), 100.into(), 12.into()], gradix::nest::Real::F64).unwrap().nest;
+    let nest = gradix::compile(
+        &program,
+        &[200.into(), 100.into(), 12.into()],
+        gradix::nest::Real::F64,
+        &gradix::target::AVX512,
+    )
+    .unwrap()
+    .nest;
     assert!(gradix::emit::c(&nest, gradix::emit::Real::F64).contains("gx_turn("));
     for (rows, columns) in [(200, 100), (61, 203), (70, 3), (6, 90)] {
         let sizes = sizes(&program, &[("N", rows), ("M", columns), ("K", 5)]);

@@ -53,7 +53,7 @@ fn needed(text: &str, given: &[(String, i64)]) -> Needed {
     let Resolved { program, .. } = gradix::resolve(&gradix::syntax::parse(text).unwrap(), &[]).unwrap();
     let derivative = gradix::derive(&program, &Options { with_results: true, ..Options::default() }).unwrap().program;
     let sizes = bound(&derivative, given);
-    let nest = gradix::compile(&derivative, &sizes, Real::F64).unwrap().nest;
+    let nest = gradix::compile(&derivative, &sizes, Real::F64, &gradix::target::AVX512).unwrap().nest;
     let nest_sizes = nest.sizes(&given.iter().map(|(_, size)| Int::from(*size)).collect::<Vec<_>>());
     let bytes = |buffer: TensorId| padded(nest.elements(buffer, &nest_sizes).unwrap() * size_of::<f64>()).unwrap();
     let lifetimes = layout::lifetimes(&nest);

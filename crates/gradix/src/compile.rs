@@ -10,40 +10,43 @@
 use crate::diagnostic::Diagnostic;
 use crate::domain::estimate::estimate;
 use crate::economise::{economise, economise_lean, with_exact_ties};
-use crate::lower::{lanes, lower};
+use crate::lower::lower;
 use crate::nest::verify::{Verified, holds};
-use crate::nest::{self, Nest, Real};
+use crate::nest::{self, Nest};
 use crate::program::print;
-use crate::program::{Expr, ExprId, ParamKind, Program, Tensor, TensorId, TensorKind};
+use crate::program::{ParamKind, Program, Tensor, TensorId, TensorKind};
+use crate::scalar::Real;
 use crate::schedule::{self, Schedule, arrange, name, schedule};
+use crate::target::{Target, cost};
 use gradix_int::Int;
 use std::fmt;
 
-/// Compiles a program for elements of a type, with decisions that suit the sizes in `given` (for the first params; the
+/// Compiles a program for elements of a type on a machine, with decisions that suit the sizes in `given` (for the first params; the
 /// others are assumed) and loops that are right for all sizes.
 ///
 /// ```
 /// use gradix::nest::{Real, print};
+/// use gradix::target::AVX512;
 /// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
-/// let compiled = gradix::compile(&program, &[1000.into(), 100.into()], Real::F64).unwrap();
+/// let compiled = gradix::compile(&program, &[1000.into(), 100.into()], Real::F64, &AVX512).unwrap();
 /// assert_eq!(compiled.nest.kernels.len(), 1);
 /// assert!(print(&compiled.nest).contains("sum k in 0..=K - 1 lanes"));
 /// assert!(compiled.choice.to_string().starts_with("fewest operations: "));
 /// ```
-pub fn compile(program: &Program, given: &[Int], real: Real) -> Result<Compiled, Diagnostic> {
+pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
     if is_little(program, given)
-        && let Ok(plain) = make(Candidate::Plain, program, given, real)?.verified(Choice::Little)
+        && let Ok(plain) = make(Candidate::Plain, program, given, (real, target))?.verified(Choice::Little)
         && stays_inside(&plain, given)
     {
         return Ok(plain);
     }
-    let fast = make(Candidate::Fast, program, given, real)?;
+    let fast = make(Candidate::Fast, program, given, (real, target))?;
     let (stored, room) = (fast.stored(given), room(program, given));
     if stored <= room {
         return fast.verified(Choice::Fits { stored, room });
     }
-    let lean = make(Candidate::Lean, program, given, real)?;
+    let lean = make(Candidate::Lean, program, given, (real, target))?;
     let instead = lean.stored(given);
     match instead < stored {
         true => lean.verified(Choice::Leaner { stored: instead, fast: stored, room }),
@@ -51,8 +54,13 @@ pub fn compile(program: &Program, given: &[Int], real: Real) -> Result<Compiled,
     }
 }
 
-/// A candidate by way of all passes but the last.
-fn make(candidate: Candidate, program: &Program, given: &[Int], real: Real) -> Result<Made, Diagnostic> {
+/// A candidate by way of all passes but the last, for a type on a machine.
+fn make(
+    candidate: Candidate,
+    program: &Program,
+    given: &[Int],
+    (real, target): (Real, &Target),
+) -> Result<Made, Diagnostic> {
     let economised = match candidate {
         Candidate::Plain => with_exact_ties(program)?,
         Candidate::Fast => economise(program, &estimate(program, given))?,
@@ -64,9 +72,9 @@ fn make(candidate: Candidate, program: &Program, given: &[Int], real: Real) -> R
         return Err(Diagnostic::error("run", "a pass has changed the order of arguments, results or sizes"));
     }
     let sizes = estimate(&named, given);
-    let arranged = arrange(&named, &sizes, lanes(real));
-    let schedule = schedule(&arranged, &sizes);
-    let nest = lower(&arranged, &schedule, &sizes, real, candidate == Candidate::Plain);
+    let arranged = arrange(&named, &sizes, real, target);
+    let schedule = schedule(&arranged, &sizes, target);
+    let nest = lower(&arranged, &schedule, &sizes, real, target, candidate == Candidate::Plain);
     Ok(Made { economised, arranged, schedule, nest })
 }
 
@@ -207,19 +215,16 @@ impl Made {
     }
 }
 
-/// So many elements may be stored whatever the sizes of the program are.
-const FREE: f64 = 524_288.0;
-
-/// The elements that may be stored: besides, as many as those of the results, the definitions that the program names, and
-/// the arguments twice.
+/// The elements that may be stored: some in any case, as many as those of the results and the definitions that the program
+/// names, and some for each of an argument.
 fn room(program: &Program, given: &[Int]) -> f64 {
     let sizes = estimate(program, given);
     let factor = |tensor: &Tensor| match tensor.kind {
-        TensorKind::Input => 2.0,
+        TensorKind::Input => cost::ROOM_PER_ARGUMENT_ELEMENT,
         TensorKind::Defined => 1.0,
         TensorKind::Nested => 0.0,
     };
-    FREE + program.tensors.iter().map(|tensor| factor(tensor) * tensor.elements(&sizes)).sum::<f64>()
+    cost::SPARE_ELEMENTS + program.tensors.iter().map(|tensor| factor(tensor) * tensor.elements(&sizes)).sum::<f64>()
 }
 
 /// Whether what `verify` could not prove for all sizes holds at the assumed ones.
@@ -228,30 +233,18 @@ fn stays_inside(Compiled { arranged, nest, .. }: &Compiled, given: &[Int]) -> bo
     nest.checks().iter().all(|check| holds(check, &sizes))
 }
 
-/// A program that takes less time than this many additions is written as it stands, in plain loops: it runs for some
-/// microseconds either way, and to compile anything better takes longer than thousands of runs.
-const LITTLE: f64 = 131_072.0;
-/// The same for each definition, where there are many.
-const LITTLE_EACH: f64 = 2048.0;
-/// Vectors pay in loops that are longer than this, however few there are.
-const SHORT: f64 = 64.0;
-
 /// Whether there is so little to do at these sizes that plain loops are made.
 pub fn is_little(program: &Program, sizes: &[Int]) -> bool {
     let estimate = &estimate(program, sizes);
     let exprs = &program.exprs;
-    let weight = |id: ExprId| match exprs[id] {
-        Expr::Unary(..) => 8.0,
-        Expr::Binary(op, ..) if op.is_elementary() => 8.0,
-        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Binary(..) | Expr::Select(..) => 1.0,
-    };
     let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();
-    if extents.iter().flatten().any(|extent| *extent > SHORT) {
+    if extents.iter().flatten().any(|extent| *extent > cost::PLAIN_LOOP_VALUES) {
         return false;
     }
     let work = program.definitions.iter().zip(&extents).map(|(definition, extents)| {
         let points: f64 = extents.iter().product();
-        points * exprs.postorder(definition.body).into_iter().map(weight).sum::<f64>()
+        points * exprs.postorder(definition.body).into_iter().map(|id| cost::plain_operation(exprs, id)).sum::<f64>()
     });
-    work.sum::<f64>() < LITTLE.max(LITTLE_EACH * program.definitions.len() as f64)
+    let each = cost::PLAIN_ADDITIONS_PER_DEFINITION * program.definitions.len() as f64;
+    work.sum::<f64>() < cost::PLAIN_ADDITIONS.max(each)
 }

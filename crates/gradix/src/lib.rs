@@ -36,6 +36,7 @@ pub mod scalar;
 pub mod schedule;
 pub mod simplify;
 pub mod syntax;
+pub mod target;
 pub mod transform;
 
 pub use compile::{Compiled, compile, is_little};
@@ -48,4 +49,5 @@ pub use program::Program;
 pub use program::print::print;
 pub use resolve::{Resolved, resolve};
 pub use simplify::simplify;
+pub use target::Target;
 pub use transform::{Assumed, Layout, assume, batch, restrict, store};

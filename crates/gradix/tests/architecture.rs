@@ -9,6 +9,7 @@ const ORDER: &[&str] = &[
     "scalar",
     "syntax",
     "program",
+    "target",
     "domain",
     "lift",
     "simplify",
@@ -58,6 +59,32 @@ fn a_function_is_named_in_few_places() {
     };
     let found: BTreeSet<PathBuf> = all.filter(names).map(|path| path.strip_prefix(crates).unwrap().into()).collect();
     assert_eq!(found, PLACES.iter().map(|(path, _)| PathBuf::from(path)).collect());
+}
+
+/// The passes that decide, and the constants that they may have: limits of the time that compiling takes, and numbers of
+/// variables and tensors.
+const DECIDING: [&str; 6] = ["compile", "estimate", "economise", "schedule", "lower", "nest"];
+const NO_DECISIONS: [&str; 5] = ["SAMPLED_POINTS", "FIRST_PART_ID", "FIRST", "LAST", "ITEM"];
+
+#[test]
+fn a_number_that_decides_speed_stands_in_the_table_of_costs() {
+    let deciding = files().into_iter().filter(|(module, _)| DECIDING.contains(&module.as_str()));
+    let mut found = Vec::new();
+    for (_, path) in deciding {
+        let code = code(&path);
+        let constants =
+            code.lines().filter_map(|line| line.trim_start().trim_start_matches("pub ").strip_prefix("const "));
+        let numbers = constants.filter_map(|constant| constant.split_once(": ")).filter(|(_, kind)| is_number(kind));
+        let names = numbers.map(|(name, _)| name.to_string());
+        found.extend(names.filter(|name| !name.starts_with("MAX_") && !NO_DECISIONS.contains(&name.as_str())));
+    }
+    // The roots that spread samples evenly are mathematics.
+    assert_eq!(found, ["ROOTS"]);
+}
+
+fn is_number(kind: &str) -> bool {
+    let kind = kind.trim_start_matches('[');
+    ["f64", "f32", "i64", "i32", "u64", "u32", "usize"].iter().any(|number| kind.starts_with(number))
 }
 
 /// Every pair of a module and another one that it uses.

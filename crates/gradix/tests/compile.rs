@@ -19,7 +19,7 @@ fn example(name: &str) -> Program {
 }
 
 fn compiled(program: &Program, size: i64) -> Compiled {
-    compile(program, &vec![Int::from(size); program.params.len()], Real::F64).unwrap()
+    compile(program, &vec![Int::from(size); program.params.len()], Real::F64, &gradix::target::AVX512).unwrap()
 }
 
 #[test]

@@ -43,7 +43,9 @@ fn emitted() -> Vec<(String, String)> {
         let derivative = derive(&program, &Default::default()).unwrap().program;
         for (what, program) in [("value", &program), ("derivative", &derivative)] {
             for size in [512, 5] {
-                let compiled = compile(program, &vec![Int::from(size); program.params.len()], Real::F64).unwrap();
+                let compiled =
+                    compile(program, &vec![Int::from(size); program.params.len()], Real::F64, &gradix::target::AVX512)
+                        .unwrap();
                 found.push((format!("{}, {what} at {size}", path.display()), c(&compiled.nest, Real::F64)));
             }
         }

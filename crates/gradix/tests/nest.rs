@@ -43,7 +43,10 @@ fn program(case: &Case) -> Program {
 }
 
 fn lowered(program: &Program) -> Nest {
-    compile(program, &vec![Int::from(512); program.params.len()], Real::F64).unwrap().nest.into_nest()
+    compile(program, &vec![Int::from(512); program.params.len()], Real::F64, &gradix::target::AVX512)
+        .unwrap()
+        .nest
+        .into_nest()
 }
 
 /// The sizes of the nest where all free ones are this one: those that lowering added follow from the others.

@@ -1,11 +1,11 @@
 //! `gradix emit`: source code for the results and the derivatives.
 
 use gradix::derive::Options;
-use gradix::emit::{self, Real};
+use gradix::emit;
 use gradix_view::Source;
 
 use super::{note, print};
-use crate::arguments::{EmitArguments, Precision, Target};
+use crate::arguments::{EmitArguments, Language};
 use crate::failure::Failure;
 use crate::source::{refuse, resolve};
 
@@ -21,13 +21,10 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
         let options = Options { with_results: true, ..selection.options() };
         program = gradix::derive(&program, &options).map_err(|errors| refuse(source, errors))?.program;
     }
-    let real = match arguments.dtype {
-        Precision::F64 => Real::F64,
-        Precision::F32 => Real::F32,
-    };
-    let nest = gradix::compile(&program, &[], real).map_err(|error| refuse(source, vec![error]))?.nest;
+    let (real, target) = (arguments.dtype.dtype().real(), arguments.cpu.unwrap_or_else(gradix_run::host));
+    let nest = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?.nest;
     let text = match arguments.target {
-        Target::C => emit::c(&nest, real),
+        Language::C => emit::c(&nest, real),
     };
     let Some(path) = &arguments.output else { return print(text.as_bytes()) };
     let write = std::fs::write(path, text);

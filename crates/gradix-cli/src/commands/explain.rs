@@ -45,7 +45,8 @@ fn show(stage: Stage, arguments: &ExplainArguments, program: &Program, source: &
     };
     let program = gradix::assume(&program, &vec![Assumed::Positive; program.params.len()]);
     let real = arguments.dtype.unwrap_or(Precision::F64).dtype().real();
-    let compiled = gradix::compile(&program, &[], real).map_err(|error| refuse(source, vec![error]))?;
+    let target = arguments.cpu.unwrap_or_else(gradix_run::host);
+    let compiled = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?;
     let text = match stage {
         Stage::Economised => compiled.print(compile::Stage::Economised),
         Stage::Arranged => compiled.print(compile::Stage::Arranged),

@@ -27,6 +27,31 @@ fn what_is_emitted_is_c() {
 }
 
 #[test]
+fn code_is_made_for_the_processor_that_is_named() {
+    let emitted = |cpu: &str| prints(&gradix(&["emit", &example("mlp"), "--cpu", cpu])).to_string();
+    for (cpu, bytes) in [("avx512", 64), ("avx2", 32), ("neon", 16), ("portable", 16)] {
+        let head = format!(" * Made for {cpu}: ");
+        assert!(emitted(cpu).contains(&head) && emitted(cpu).contains(&format!(" vectors of {bytes} bytes")), "{head}");
+    }
+    let arranged = |cpu: &str| stage(&["arranged", "--grad", "--cpu", cpu]);
+    assert_ne!(arranged("avx512"), arranged("avx2"));
+}
+
+#[test]
+fn a_processor_that_nobody_knows_is_refused() {
+    let program = "input x[N]; y[i] = x[i]";
+    for command in [&["emit", "-e", program][..], &["explain", "-e", program, "--stage", "nest"]] {
+        let message = gradix(&[command, &["--cpu", "abacus"]].concat());
+        let message = refuses(&message, 2);
+        assert!(
+            message.contains("'abacus'") && message.contains("known are avx512, avx2, neon, portable"),
+            "{message}"
+        );
+    }
+    refuses(&gradix(&["explain", "-e", program, "--cpu", "avx2"]), 2);
+}
+
+#[test]
 fn the_same_program_gives_the_same_text() {
     let arguments = ["emit", &example("conv2d")];
     assert_eq!(prints(&gradix(&arguments)), prints(&gradix(&arguments)));

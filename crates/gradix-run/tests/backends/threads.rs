@@ -80,7 +80,7 @@ fn check(&(name, text, given): &Program, dtype: Dtype, tolerance: f64) {
     for (what, program) in [("value", &program), ("gradient", &derivative)] {
         let name = format!("{name}, {what}");
         let sizes = sized(program, &given).unwrap();
-        let nest = gradix::compile(program, &sizes, gradix::nest::Real::F64).unwrap().nest;
+        let nest = gradix::compile(program, &sizes, gradix::nest::Real::F64, &gradix::target::AVX512).unwrap().nest;
         let own = sizes_of(&nest, &sizes);
         let items = nest.kernels.iter().filter_map(|kernel| nest.items(kernel, &own)).max();
         assert!(items.is_some_and(|items| items >= 3), "{name}: {items:?} items of work test nothing");

@@ -74,7 +74,8 @@ fn copies_of_arguments_hold_what_is_read() {
         z[i, j] = max[k] x[k, i] * w[j, k] * v[k]";
     let resolved = resolve(text);
     let sizes = estimate(&resolved.program, examples::ASSUMED);
-    let nest = gradix::compile(&resolved.program, &sizes, gradix::nest::Real::F64).unwrap().nest;
+    let nest =
+        gradix::compile(&resolved.program, &sizes, gradix::nest::Real::F64, &gradix::target::AVX512).unwrap().nest;
     assert!(gradix::emit::c(&nest, gradix::emit::Real::F64).contains("w_b["), "nothing is copied");
     let sizes = ["N", "K", "M"].into_iter().zip([67, 67, 90]).map(|(name, size)| (name.to_string(), size));
     for seed in 0..8 {

@@ -28,6 +28,7 @@ impl Builder {
             buffers: Vec::new(),
             exprs: Exprs::default(),
             kernels: vec![kernel],
+            target: gradix::target::AVX512,
             plain: false,
         };
         Builder { nest, inputs: HashMap::new(), size }

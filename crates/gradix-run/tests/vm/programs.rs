@@ -106,7 +106,7 @@ fn compare_as(name: &str, program: &Program, sizes: &[Int], estimate: &[Int]) {
     let array = |id| random::array(0, &program[id].name, gradient::shape(program, sizes, id).unwrap()).unwrap();
     let inputs: HashMap<String, Array> = program.inputs().map(|id| (program[id].name.clone(), array(id))).collect();
     let expected = interp(program, sizes, &inputs, Dtype::F64).unwrap().results;
-    let nest = gradix::compile(program, estimate, gradix::nest::Real::F64).unwrap().nest;
+    let nest = gradix::compile(program, estimate, gradix::nest::Real::F64, &gradix::target::AVX512).unwrap().nest;
     let own = sizes_of(&nest, sizes);
     let data = inputs.into_iter().map(|(name, array)| (name, array.data)).collect();
     let exact = run::<f64>(&nest, &own, &data, 1);

@@ -1,17 +1,19 @@
 //! Sizes that are assumed where decisions depend on them.
 
 use crate::program::{Affine, Atom, ParamId, ParamKind, Program, TensorKind};
+use crate::target::cost;
 use gradix_int::Int;
 
 /// The sizes as numbers. Those that are not given are assumed: free ones large enough for every argument to have
 /// elements, the others computed from them.
 pub fn estimate(program: &Program, given: &[Int]) -> Vec<f64> {
     let mut free: Vec<f64> = given.iter().map(|v| v.to_f64().value()).collect();
-    free.resize(program.params.len().max(free.len()), ASSUMED);
+    free.resize(program.params.len().max(free.len()), cost::ASSUMED_SIZE);
     let mut values = completed(program, &free, given.len());
     for _ in 0..MAX_DOUBLINGS {
         let named = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested);
-        let Some(short) = named.flat_map(|t| &t.extents).find(|e| e.estimate(&[], &values) < FEW) else {
+        let Some(short) = named.flat_map(|t| &t.extents).find(|e| e.estimate(&[], &values) < cost::ASSUMED_EXTENT)
+        else {
             break;
         };
         let changed = grow(short, given.len(), &mut free);
@@ -39,10 +41,7 @@ fn grow(affine: &Affine, given: usize, free: &mut [f64]) -> bool {
     changed
 }
 
-/// The size that is assumed where none is known.
-const ASSUMED: f64 = 512.0;
-/// An argument with fewer elements in a dimension makes no good example.
-const FEW: f64 = 16.0;
+/// How often assumed sizes are doubled, at most: no extent grows for ever.
 const MAX_DOUBLINGS: usize = 8;
 
 fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {

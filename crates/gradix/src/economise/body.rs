@@ -3,7 +3,8 @@
 use super::work::Work;
 use crate::program::expr::Exprs;
 use crate::program::hash::QuickSet;
-use crate::program::{BinaryOp, Cond, CondId, Constraint, Expr, ExprId};
+use crate::program::{Cond, CondId, Constraint, Expr, ExprId};
+use crate::target::cost;
 use std::collections::HashMap;
 
 /// An expression made ready for counting: its nodes in order, each with its operands by their places.
@@ -122,15 +123,5 @@ pub fn weighs(exprs: &Exprs, root: ExprId, least: f64) -> bool {
 
 /// The work of one node alone.
 fn price(exprs: &Exprs, id: ExprId) -> Work {
-    let weight = match &exprs[id] {
-        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Select(..) => return Work::default(),
-        Expr::Unary(op, _) => op.row().weight,
-        Expr::Binary(BinaryOp::Pow, _, exponent)
-            if exprs.as_constant(*exponent).is_some_and(|n| n.fract() == 0.0 && n.abs() <= 4.0) =>
-        {
-            2.0
-        }
-        Expr::Binary(op, ..) => op.row().weight,
-    };
-    Work { operations: 1.0, weight }
+    cost::operation(exprs, id).map_or(Work::default(), |weight| Work { operations: 1.0, weight })
 }

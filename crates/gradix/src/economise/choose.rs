@@ -8,13 +8,8 @@ use super::rewrite::Rewrite;
 use super::share::Known;
 use super::work::{Work, elements};
 use crate::program::{Constraint, Program};
+use crate::target::cost;
 use std::collections::{BTreeMap, HashMap};
-
-/// What has to be gained, as a share of the work of the definitions that change.
-const ENOUGH: f64 = 0.02;
-
-/// The same for a pointwise part that is a single number.
-const SCALAR: f64 = 0.25;
 
 /// A way to write one definition, and what it saves if the parts cost nothing.
 pub struct Way {
@@ -121,7 +116,7 @@ impl Choices {
             ways.push(number);
         }
         let large = size > self.room && gained.weight < self.large * size;
-        let share = if scalar { SCALAR } else { ENOUGH };
+        let share = if scalar { cost::NUMBER_GAIN_SHARE } else { cost::GAIN_SHARE };
         let enough = gained.weight > share * before && gained.operations >= 0.0;
         (enough && !large).then_some((gained.weight, ways))
     }

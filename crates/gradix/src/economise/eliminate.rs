@@ -16,10 +16,10 @@ use crate::program::{Affine, Atom, Constraint, Definition, ExprId, Index, Progra
 use gradix_int::Int;
 
 /// With more reduction indices than this, only single ones are summed first.
-const MAX_INDICES: usize = 4;
+const MAX_SUBSET_INDICES: usize = 4;
 
 /// Sums over more indices than this are left in their own indices.
-const MAX_COMBINED: usize = 3;
+const MAX_COMBINED_INDICES: usize = 3;
 
 /// The ways to sum over some indices first, of a sum as it is or over combinations of indices.
 pub fn eliminations(program: &mut Program, site: &Definition, ids: &mut Ids, context: &[Constraint]) -> Vec<Rewrite> {
@@ -33,7 +33,7 @@ pub fn eliminations(program: &mut Program, site: &Definition, ids: &mut Ids, con
 /// The same sum with a combination of reduction indices in place of one of them.
 fn combined(program: &mut Program, site: &Definition, context: &[Constraint]) -> Vec<Definition> {
     let (rank, count) = (site.rank, site.indices.len());
-    if site.reduction != Some(ReduceOp::Sum) || count - rank < 2 || count - rank > MAX_COMBINED {
+    if site.reduction != Some(ReduceOp::Sum) || count - rank < 2 || count - rank > MAX_COMBINED_INDICES {
         return Vec::new();
     }
     let mut combinations: Vec<Affine> = Vec::new();
@@ -108,7 +108,7 @@ fn in_order(program: &mut Program, site: &Definition, ids: &mut Ids, context: &[
 /// Inner ones come first: along them, elements mostly are neighbours.
 fn sets(indices: &[usize]) -> Vec<Vec<usize>> {
     let count = indices.len();
-    if count > MAX_INDICES {
+    if count > MAX_SUBSET_INDICES {
         return indices.iter().rev().map(|&i| vec![i]).collect();
     }
     let has = |bits: usize, n: usize| bits >> (count - 1 - n) & 1 == 1;

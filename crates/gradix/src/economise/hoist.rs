@@ -15,13 +15,8 @@ use crate::program::build::{self, Product};
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp};
 use crate::simplify::settle::is_trivial;
+use crate::target::cost;
 use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// What is less costly than this is computed again by each definition that needs it.
-const COMMON: f64 = 4.0;
-
-/// The weight of the least operation.
-const ANYTHING: f64 = 1.0;
 
 /// Products of more factors than this are looked at in pairs.
 const MAX_FACTORS: usize = 6;
@@ -115,7 +110,7 @@ pub fn hoists(
         let Reached::Where(guard) = place else { continue };
         let whole = node == site.body && site.reduction.is_none();
         let repeated = fewer.contains(&node) || common.contains(&node);
-        if !whole && repeated && weighs(&program.exprs, node, ANYTHING) {
+        if !whole && repeated && weighs(&program.exprs, node, cost::LEAST_ADDITIONS) {
             found.extend(hoist(program, site, node, node, None, guard, ids, context));
         }
         if chain(&program.exprs, node) == Some(Chain::Product) {
@@ -177,7 +172,8 @@ pub fn common(program: &Program, canon: &mut Canon, existing: &HashMap<Key, Prov
     let mut met: HashMap<u64, usize> = HashMap::new();
     for site in &program.definitions {
         let shapes = canon.shapes(exprs, &pointwise(site, site.body));
-        let order = exprs.postorder(site.body).into_iter().filter(|id| weighs(exprs, *id, COMMON));
+        let order =
+            exprs.postorder(site.body).into_iter().filter(|id| weighs(exprs, *id, cost::SHARED_VALUE_ADDITIONS));
         let own: Vec<(ExprId, u64)> = order.map(|id| (id, shapes[&id])).collect();
         own.iter().for_each(|(_, shape)| *met.entry(*shape).or_default() += 1);
         // It is there for others, masked or not.

@@ -44,6 +44,7 @@ use crate::diagnostic::Diagnostic;
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Constraint, Definition, ExprId, Program, ReduceOp, TensorId, TensorKind, names};
 use crate::simplify;
+use crate::target::cost;
 use canon::{Canon, Key};
 use choose::{Choices, Provider, Way};
 use rewrite::{Ids, Rewrite};
@@ -53,18 +54,6 @@ use work::{Work, elements, work};
 
 /// More sweeps than any program is known to need.
 const MAX_SWEEPS: usize = 24;
-
-/// The weight of one more value that is summed up, which its reader may do on the way.
-const SUMMED: f64 = 1.0;
-
-/// The weight of one more value that is kept.
-const KEPT: f64 = 3.0;
-
-/// Where a part has more elements than all inputs and results, each has to save this much.
-const LARGE: f64 = 8.0;
-
-/// Windows are taken apart where they are this share of all work: it makes several definitions of one.
-const SUBSTANTIAL: f64 = 0.04;
 
 /// The program with fewer operations. `estimate` has an assumed value for every param.
 ///
@@ -76,7 +65,7 @@ const SUBSTANTIAL: f64 = 0.04;
 /// assert!(text.contains("y[i] = sum[j] A[i, j] * sum[k] B[j, k] * x[k]"), "{text}");
 /// ```
 pub fn economise(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
-    economise_within(program, estimate, LARGE)
+    economise_within(program, estimate, cost::LARGE_PART_ADDITIONS)
 }
 
 /// The same without new definitions that have more elements than all inputs and results.
@@ -207,18 +196,21 @@ fn ways(
         rewrites.extend(split::splits(program, &site, &mut ids, sizes, context));
         rewrites.extend(hoist::hoists(program, &site, &mut ids, context, common));
         let before = work(&program.exprs, &site, sizes);
-        if before.weight >= SUBSTANTIAL * all.weight {
+        if before.weight >= cost::WINDOW_WORK_SHARE * all.weight {
             rewrites.extend(windows::windows(program, &site, &mut ids, sizes));
         }
         for rewrite in rewrites {
             let exprs = &program.exprs;
             let forms = rewrite.parts.iter().map(|part| canon.learn(exprs, &part.definition)).collect();
-            let cost = |definition: &Definition| {
-                let store = if definition.reduction.is_some() { SUMMED } else { KEPT };
+            let price = |definition: &Definition| {
+                let store = match definition.reduction {
+                    Some(_) => cost::SUMMED_VALUE_ADDITIONS,
+                    None => cost::KEPT_VALUE_ADDITIONS,
+                };
                 let kept = Work { operations: 0.0, weight: store * elements(definition, sizes) };
                 work(exprs, definition, sizes) + kept
             };
-            let costs = rewrite.parts.iter().map(|part| cost(&part.definition)).collect();
+            let costs = rewrite.parts.iter().map(|part| price(&part.definition)).collect();
             let saved = before - work(exprs, &rewrite.main, sizes);
             if saved.weight > 0.0 {
                 ways.push(Way { place, rewrite, forms, costs, before, saved });

@@ -28,7 +28,7 @@ pub struct Risk {
 }
 
 /// Tensors that stand for parts have ids from here on.
-const FIRST: u32 = 1 << 30;
+const FIRST_PART_ID: u32 = 1 << 30;
 
 /// Ids for parts, each once.
 #[derive(Default)]
@@ -38,13 +38,13 @@ impl Ids {
     /// The next one.
     pub fn next(&mut self) -> TensorId {
         self.0 += 1;
-        TensorId(FIRST + self.0)
+        TensorId(FIRST_PART_ID + self.0)
     }
 }
 
 /// Whether a tensor stands for a part.
 pub fn is_part(tensor: TensorId) -> bool {
-    tensor.0 >= FIRST
+    tensor.0 >= FIRST_PART_ID
 }
 
 impl Rewrite {

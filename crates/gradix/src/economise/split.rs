@@ -13,6 +13,7 @@ use super::work::{Work, work};
 use crate::program::build::{self, Product};
 use crate::program::{Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, TensorId};
 use crate::simplify::factor;
+use crate::target::cost;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Add;
 
@@ -147,9 +148,10 @@ fn best(program: &mut Program, term: &Definition, ids: &mut Ids, sizes: &[f64], 
     let plain = Rewrite { parts: Vec::new(), main: term.clone(), risks: Vec::new() };
     let ways = eliminations(program, term, ids, context);
     let exprs = &program.exprs;
-    let cost = |way: &Rewrite| {
+    let total = |way: &Rewrite| {
         let parts = way.parts.iter().map(|part| work(exprs, &part.definition, sizes));
         parts.fold(work(exprs, &way.main, sizes), Work::add).weight
     };
-    ways.into_iter().fold(plain, |best, way| if cost(&way) < 0.99 * cost(&best) { way } else { best })
+    ways.into_iter()
+        .fold(plain, |best, way| if total(&way) < cost::SPLIT_COST_SHARE * total(&best) { way } else { best })
 }

@@ -16,10 +16,8 @@ use super::rewrite::{Ids, Rewrite};
 use crate::lift;
 use crate::program::build;
 use crate::program::{Affine, Atom, BinaryOp, Definition, ExprId, Index, Program, Range, ReduceOp};
+use crate::target::cost;
 use gradix_int::Int;
-
-/// Windows of fewer terms are left alone.
-const WIDE: f64 = 16.0;
 
 /// A window: the terms from `step*i + first` to `step*i + last`, of those that the other bounds let pass.
 struct Window {
@@ -47,7 +45,7 @@ pub fn windows(program: &mut Program, site: &Definition, ids: &mut Ids, sizes: &
     let Some(window) = window else { return Vec::new() };
     let width = (window.last.clone() - window.first.clone()).shift(1);
     let terms = width.estimate(&[], sizes);
-    if terms < WIDE {
+    if terms < cost::WINDOW_TERMS {
         return Vec::new();
     }
     let block = Int::from(1i64 << (terms.log2() / 2.0).round() as i64);

@@ -9,11 +9,11 @@ use crate::program::expr::Exprs;
 use crate::program::{Affine, Atom, Constraint, Definition, ParamKind, Program, Relation};
 use std::collections::HashMap;
 
-/// Points up to this number are enumerated.
-const ENUMERATED: usize = 4096;
+/// So many points are enumerated, at most: it bounds the time to compile.
+const MAX_ENUMERATED_POINTS: usize = 4096;
 
-/// How many points are looked at where they are too many.
-const SAMPLED: usize = 256;
+/// How many points are looked at where they are too many: it bounds the time to compile.
+const SAMPLED_POINTS: usize = 256;
 
 /// The work of one definition or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -116,9 +116,9 @@ fn each_point(definition: &Definition, count: usize, sizes: &[f64], visit: &mut 
         }
         return;
     }
-    for sample in 0..SAMPLED {
+    for sample in 0..SAMPLED_POINTS {
         let mut point = Vec::with_capacity(count);
-        let mut share = 1.0 / SAMPLED as f64;
+        let mut share = 1.0 / SAMPLED_POINTS as f64;
         for (position, index) in definition.indices[..count].iter().enumerate() {
             let (low, extent) = extent(&index.range, &point, sizes);
             // An equation that this index completes leaves one value.
@@ -151,7 +151,7 @@ fn enumerate(
         return true;
     }
     let (low, extent) = extent(&definition.indices[point.len()].range, point, sizes);
-    if *steps + extent as usize > ENUMERATED {
+    if *steps + extent as usize > MAX_ENUMERATED_POINTS {
         return false;
     }
     (0..extent as usize).all(|step| {

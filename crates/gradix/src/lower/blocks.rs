@@ -7,9 +7,6 @@ use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Constraint, Expr, Range};
 use gradix_int::Int;
 
-/// Smaller blocks than this are not worth a loop.
-const LEAST: i64 = 16;
-
 /// The reduction as it is, or with one of its outputs in blocks.
 pub fn blocks(lowering: &mut Lowering, placed: Placed, making: &mut Making) -> Placed {
     match divided(lowering, &placed) {
@@ -18,10 +15,11 @@ pub fn blocks(lowering: &mut Lowering, placed: Placed, making: &mut Making) -> P
     }
 }
 
-/// The position of an output, and the size of its blocks, where both quotient and remainder are subscripts of an access.
+/// The position of an output, and the size of its blocks, where both quotient and remainder are subscripts of an access
+/// and a block is wide enough for a loop in lanes.
 fn divided(lowering: &Lowering, placed: &Placed) -> Option<(usize, Int)> {
     placed.reduction?;
-    let exprs = &lowering.nest.exprs;
+    let (exprs, least) = (&lowering.nest.exprs, Int::from(lowering.target.wide() as i64));
     let nodes = exprs.postorder(placed.body);
     let accesses = nodes.iter().filter_map(|id| match &exprs[*id] {
         Expr::Access(_, subscripts) => Some(subscripts),
@@ -33,7 +31,7 @@ fn divided(lowering: &Lowering, placed: &Placed) -> Option<(usize, Int)> {
             let variable = inner.as_index()?;
             let position = placed.variables[..placed.outputs].iter().position(|v| *v == variable)?;
             let remainder = inner.remainder(size);
-            (*size >= Int::from(LEAST) && subscripts.contains(&remainder)).then(|| (position, size.clone()))
+            (*size >= least && subscripts.contains(&remainder)).then(|| (position, size.clone()))
         })
     })
 }

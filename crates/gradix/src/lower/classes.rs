@@ -7,10 +7,8 @@ use crate::lift;
 use crate::program::affine::gcd;
 use crate::program::{Affine, Atom, Range};
 use crate::schedule::skew;
+use crate::target::cost;
 use gradix_int::Int;
-
-/// The most classes that an output is taken apart into.
-const MAX_CLASSES: i64 = 8;
 
 /// The definition as it is, or once for each residue of one of its outputs.
 pub fn classes(lowering: &mut Lowering, placed: Placed, making: &Making) -> Vec<Placed> {
@@ -18,7 +16,7 @@ pub fn classes(lowering: &mut Lowering, placed: Placed, making: &Making) -> Vec<
     let outputs = placed.variables[..placed.outputs].iter().rev();
     let taken_apart = outputs.copied().find_map(|v| {
         let modulus = modulus(lowering, &placed, v, &middle);
-        (modulus > Int::ONE && modulus <= Int::from(MAX_CLASSES)).then_some((v, modulus))
+        (modulus > Int::ONE && modulus <= Int::from(cost::RESIDUE_CLASSES)).then_some((v, modulus))
     });
     let Some((v, modulus)) = taken_apart else { return vec![placed] };
     let mut residue = Int::ZERO;

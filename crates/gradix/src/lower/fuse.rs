@@ -11,13 +11,11 @@
 use crate::lift;
 use crate::nest::{Leaf, Loop, Step};
 use crate::program::{Affine, Exprs, Range, TensorId};
+use crate::target::cost;
 use gradix_int::Int;
 
-/// More statements than this don't share registers well.
-const MAX_TOGETHER: usize = 6;
-
-/// How far up a leaf may move.
-const MAX_DISTANCE: usize = 24;
+/// How far up a leaf may move, in steps: it bounds the time to compile.
+const MAX_MOVED_STEPS: usize = 24;
 
 /// Brings leaves together, in place.
 pub fn fuse(exprs: &mut Exprs, steps: Vec<Step>) -> Vec<Step> {
@@ -41,7 +39,7 @@ pub fn fuse(exprs: &mut Exprs, steps: Vec<Step>) -> Vec<Step> {
 
 /// Adds a leaf to the latest group that it can join, or at the end.
 fn place(exprs: &mut Exprs, leaf: Leaf, fused: &mut Vec<Vec<Leaf>>) {
-    for position in (fused.len().saturating_sub(MAX_DISTANCE)..fused.len()).rev() {
+    for position in (fused.len().saturating_sub(MAX_MOVED_STEPS)..fused.len()).rev() {
         if let Some(joined) = joined(exprs, &leaf, &fused[position], &fused[position + 1..]) {
             fused[position].push(joined);
             return;
@@ -53,7 +51,7 @@ fn place(exprs: &mut Exprs, leaf: Leaf, fused: &mut Vec<Vec<Leaf>>) {
 /// The leaf in the variables of a group, if it may run together with it, before all that come later.
 fn joined(exprs: &mut Exprs, leaf: &Leaf, group: &[Leaf], later: &[Vec<Leaf>]) -> Option<Leaf> {
     let first = &group[0];
-    if group.len() >= MAX_TOGETHER || !is_plain(leaf) || !group.iter().all(is_plain) {
+    if group.len() >= cost::STATEMENTS_TOGETHER || !is_plain(leaf) || !group.iter().all(is_plain) {
         return None;
     }
     let leaf = renamed(exprs, leaf, first)?;

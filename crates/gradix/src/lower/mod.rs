@@ -9,52 +9,49 @@ mod pieces;
 mod shape;
 mod unread;
 
-use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Real, Scope, Shape, Step, Tile, Work};
+use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Scope, Shape, Step, Tile, Work};
 use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
+use crate::scalar::Real;
 use crate::schedule::{self, Group, Member, Schedule};
+use crate::target::{Target, cost};
 use gradix_int::Int;
 
 /// The loops for a schedule of an arranged program: written for sizes near `estimate`, right for all. Plain ones have no
 /// vectors, no tiles of registers and no pieces.
 ///
 /// ```
-/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}};
+/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}, target::AVX512};
 /// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
 /// let named = name(&gradix::resolve(&ast, &[]).unwrap().program).unwrap();
 /// let sizes = estimate(&named, &[1000.into(), 100.into()]);
-/// let arranged = arrange(&named, &sizes, 8);
-/// let nest = lower(&arranged, &schedule(&arranged, &sizes), &sizes, Real::F64, false);
+/// let arranged = arrange(&named, &sizes, Real::F64, &AVX512);
+/// let schedule = schedule(&arranged, &sizes, &AVX512);
+/// let nest = lower(&arranged, &schedule, &sizes, Real::F64, &AVX512, false);
 /// assert!(print(&nest).contains("sum k in 0..=K - 1 lanes"));
 /// ```
-pub fn lower(program: &Program, schedule: &Schedule, estimate: &[f64], real: Real, plain: bool) -> Nest {
-    let lanes = lanes(real) as f64;
-    let buffers = (0..program.tensors.len() as u32).map(|id| buffer(program, TensorId(id), estimate, real)).collect();
+pub fn lower(
+    program: &Program,
+    schedule: &Schedule,
+    estimate: &[f64],
+    real: Real,
+    target: &Target,
+    plain: bool,
+) -> Nest {
+    let lanes = target.lanes(real) as f64;
+    let buffers =
+        (0..program.tensors.len() as u32).map(|id| buffer(program, TensorId(id), estimate, real, target)).collect();
     let (params, exprs, context) = (program.params.clone(), program.exprs.clone(), program.size_context());
-    let nest = Nest { params, context: context.clone(), buffers, exprs, kernels: Vec::new(), plain };
+    let nest = Nest { params, context: context.clone(), buffers, exprs, kernels: Vec::new(), target: *target, plain };
     let docs = crate::program::print::definitions(program);
     let slabs = Default::default();
-    let mut lowering = Lowering { program, estimate, nest, context, slabs, panels: None, width: 1.0, lanes, docs };
+    let (panels, width) = (None, 1.0);
+    let mut lowering = Lowering { program, estimate, target, nest, context, slabs, panels, width, lanes, docs };
     schedule.groups.iter().for_each(|group| lowering.group(group));
     lowering.nest
 }
 
-/// The assumed number of lanes of a vector of this type.
-pub fn lanes(real: Real) -> i64 {
-    match real {
-        Real::F64 => 8,
-        Real::F32 => 16,
-    }
-}
-
-/// Rows of a multiple of this many elements fall into the same few lines of the cache; a gap keeps them apart.
-const APART: f64 = 256.0;
-const BETWEEN: i64 = 16;
-
-/// A result of so many bytes has left the caches before anyone reads it.
-const STREAMED: f64 = 16_777_216.0;
-
 /// The buffer of a tensor, as long as it is not found to be local.
-fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real) -> Buffer {
+fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real, target: &Target) -> Buffer {
     let Tensor { name, kind, extents, .. } = program[tensor].clone();
     let scope = match (kind, program.outputs.iter().position(|output| *output == tensor)) {
         (TensorKind::Input, _) => Scope::Input(program.inputs().position(|input| input == tensor).unwrap_or(0)),
@@ -62,21 +59,22 @@ fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real) -> 
         (TensorKind::Defined | TensorKind::Nested, None) => Scope::Run,
     };
     let is_output = matches!(scope, Scope::Output(_));
-    Buffer { name, extents, scope, streamed: is_output && is_streamed(program, tensor, estimate, real) }
+    Buffer { name, extents, scope, streamed: is_output && is_streamed(program, tensor, estimate, real, target) }
 }
 
 /// Whether a result is large and nothing reads it.
-fn is_streamed(program: &Program, tensor: TensorId, estimate: &[f64], real: Real) -> bool {
-    let size = 64.0 / lanes(real) as f64;
+fn is_streamed(program: &Program, tensor: TensorId, estimate: &[f64], real: Real, target: &Target) -> bool {
+    let bytes = program[tensor].elements(estimate) * real.bytes() as f64;
     let mut bodies = program.definitions.iter().map(|definition| definition.body);
     let is_read = bodies.any(|body| program.exprs.accesses(body).any(|(read, _)| read == tensor));
-    program[tensor].elements(estimate) * size >= STREAMED && !is_read
+    bytes >= target.streamed_bytes as f64 && !is_read
 }
 
 /// What is known while kernels are made.
 struct Lowering<'a> {
     program: &'a Program,
     estimate: &'a [f64],
+    target: &'a Target,
     nest: Nest,
     context: Vec<Constraint>,
     slabs: leaves::Slabs,
@@ -84,7 +82,7 @@ struct Lowering<'a> {
     panels: Option<(usize, TensorId)>,
     /// The height of the slab at hand.
     width: f64,
-    /// The assumed number of lanes of a vector.
+    /// The number of lanes of a vector.
     lanes: f64,
     /// The definitions as text.
     docs: Vec<String>,
@@ -197,9 +195,9 @@ impl Lowering<'_> {
                 tensor.extents[slab] = Affine::constant(rows);
                 if slab + 1 < definition.rank
                     && let Some(width) = tensor.extents.last_mut()
-                    && width.estimate(&[], self.estimate) % APART == 0.0
+                    && width.estimate(&[], self.estimate) % cost::ALIASED_ROW_ELEMENTS == 0.0
                 {
-                    *width = width.shift(BETWEEN);
+                    *width = width.shift(cost::ROW_GAP_LINES * self.target.line_bytes / Real::F64.bytes());
                 }
                 let ring = (group.rolling && member.halo != (0, 0)).then_some(rows);
                 self.slabs.insert(definition.tensor, leaves::Slab { dimension: slab, before: member.halo.0, ring });
@@ -226,7 +224,7 @@ impl Lowering<'_> {
 
     /// What stands for the dimensions of a definition, in the order of its parts: the part, and last what runs in lanes.
     fn in_parts(&self, definition: &Definition, dimensions: &[Affine], part: Affine) -> Vec<Affine> {
-        let lanes = schedule::lanes(self.program, definition, self.estimate);
+        let lanes = schedule::lanes(self.program, definition, self.estimate, self.target);
         let mut order: Vec<usize> = (0..definition.rank).collect();
         order.sort_by_key(|position| Some(*position) == lanes);
         std::iter::once(part).chain(order.into_iter().map(|position| dimensions[position].clone())).collect()
@@ -296,7 +294,7 @@ impl Lowering<'_> {
     /// How the elements of what is combined are shared out: by the first index, if there are enough of them.
     fn sharing(&self, whole: &Definition) -> Group {
         let sizes = schedule::extents(whole, self.estimate);
-        let items = (sizes.iter().product::<f64>() / schedule::ITEM_WORK).floor().min(schedule::MANY_ITEMS as f64);
+        let items = (sizes.iter().product::<f64>() / cost::ITEM_POINTS).floor().min(self.target.items as f64);
         let bounds = whole.indices.first().map_or((0, 0), |index| (index.range.low.len(), index.range.high.len()));
         let shared = whole.rank > 1 && items > 1.0 && whole.is_box() && bounds == (1, 1);
         let (slab, tile) = match shared {

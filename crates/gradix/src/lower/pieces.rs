@@ -22,8 +22,8 @@ pub struct Piece {
     pub body: ExprId,
 }
 
-/// The most conditions that cut the space; past that, they are tested where they stand.
-const MAX_CUTS: usize = 8;
+/// The most conditions that cut the space, as each may double the code; past that, they are tested where they stand.
+const MAX_CUT_CONDITIONS: usize = 8;
 
 /// The pieces of a definition; together they cover its outputs, and no two overlap.
 pub fn split(lowering: &mut Lowering, placed: &Placed, making: &Making) -> Vec<Piece> {
@@ -158,7 +158,7 @@ fn cuts(
     }
     cuts.extend(bound_cuts(lowering, placed, &middle));
     match system::prune(cuts, &here) {
-        Some(cuts) if cuts.len() <= MAX_CUTS => cuts,
+        Some(cuts) if cuts.len() <= MAX_CUT_CONDITIONS => cuts,
         Some(_) | None => Vec::new(),
     }
 }

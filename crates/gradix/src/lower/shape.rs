@@ -7,13 +7,8 @@ use super::Lowering;
 use super::leaves::Placed;
 use crate::nest::{Leaf, Loop, Panels, Scope, Shape};
 use crate::program::{Affine, Atom, Expr, ExprId, Exprs, TensorId};
-use crate::schedule::{NARROW, step_cost};
+use crate::target::{Target, cost};
 use gradix_int::Int;
-
-/// From so many rows on, what they share is packed.
-const MANY_ROWS: f64 = 40.0;
-/// From so many vectors of lanes on, what they share is packed.
-const MANY_VECTORS: f64 = 12.0;
 
 /// The outputs that would best be lanes and rows, whatever ranges say.
 pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
@@ -23,14 +18,18 @@ pub fn preferred(lowering: &Lowering, placed: &Placed) -> Vec<usize> {
     let terms: f64 = extents[placed.outputs..].iter().product();
     let bounds: Vec<&Affine> =
         placed.ranges[placed.outputs..].iter().flat_map(|r| r.low.iter().chain(&r.high)).collect();
-    let cost = |position: usize| {
+    let price = |position: usize| {
         let v = placed.variables[position];
         let moves = bounds.iter().any(|b| b.uses_index(v));
-        body.cost(&placed.subscripts, v, extents[position], terms, lowering.lanes) + if moves { 0.1 } else { 0.0 }
+        let moving = if moves { cost::MOVING_BOUNDS_LOADS } else { 0.0 };
+        body.cost(&placed.subscripts, v, extents[position], terms, lowering.lanes) + moving
     };
-    let Some(lanes) = (0..placed.outputs).rev().min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { return Vec::new() };
+    let Some(lanes) = (0..placed.outputs).rev().min_by(|a, b| price(*a).total_cmp(&price(*b))) else {
+        return Vec::new();
+    };
     let shares = |p: &usize| body.accesses.iter().any(|(_, s)| s.iter().all(|s| !s.uses_index(placed.variables[*p])));
-    let rows = (0..placed.outputs).rev().filter(|p| *p != lanes && extents[*p] >= 8.0).find(shares);
+    let rows =
+        (0..placed.outputs).rev().filter(|p| *p != lanes && extents[*p] >= cost::PREFERRED_ROW_VALUES).find(shares);
     std::iter::once(lanes).chain(rows).map(|p| placed.variables[p]).collect()
 }
 
@@ -46,29 +45,29 @@ pub fn choose(lowering: &Lowering, leaf: &Leaf) -> Shape {
         let innermost = position + 1 == leaf.loops.len();
         let repeats = leaf.reduction.is_none() && !leaf.subscripts.iter().any(|s| s.uses_index(l.variable));
         let inside = position >= leaf.outputs && !innermost || repeats;
-        if inside || extents[position] < 2.0 || !is_free(leaf, &body, l.variable) {
+        if inside || extents[position] < cost::UNROLLED_VALUES || !is_free(leaf, &body, l.variable) {
             continue;
         }
         let terms: f64 = extents[leaf.outputs..].iter().product();
-        let mut cost = body.cost(&leaf.subscripts, l.variable, extents[position], terms, lowering.lanes);
+        let mut price = body.cost(&leaf.subscripts, l.variable, extents[position], terms, lowering.lanes);
         if position >= leaf.outputs {
             // The lanes have to be summed up, and sums depend on each other unless there are many.
-            let summing = 40.0 / extents[position] / lowering.lanes;
-            cost = match columns(leaf, &body, position, &extents) {
+            let summing = cost::LANES_SUMMED_LOADS / extents[position] / lowering.lanes;
+            price = match columns(leaf, &body, position, &extents, lowering.target) {
                 Some(tile) => tile.cost(leaf, &body, l.variable) / lowering.lanes + summing,
-                None => cost + summing + 0.3,
+                None => price + summing + cost::DEPENDENT_SUM_LOADS,
             };
         }
-        if best.is_none_or(|(least, _)| cost < least) {
-            best = Some((cost, position));
+        if best.is_none_or(|(least, _)| price < least) {
+            best = Some((price, position));
         }
     }
     let Some((_, lanes)) = best else { return Shape::default() };
-    if let Some(Columns { rows, columns }) = columns(leaf, &body, lanes, &extents) {
+    if let Some(Columns { rows, columns }) = columns(leaf, &body, lanes, &extents, lowering.target) {
         return Shape { lanes: Some(lanes), vectors: 1, rows: Some(rows), columns: Some(columns), panels: None };
     }
-    let rows = rows(leaf, &body, lanes, &extents, lowering.lanes);
-    let vectors = vectors(leaf, lanes, rows, &extents, lowering.lanes);
+    let rows = rows(leaf, &body, lanes, &extents, lowering);
+    let vectors = vectors(leaf, lanes, rows, &extents, lowering);
     Shape { lanes: Some(lanes), vectors, rows, columns: None, panels: None }
 }
 
@@ -78,19 +77,17 @@ struct Columns {
     columns: (usize, usize),
 }
 
-/// How many sums are held in registers.
-const SUMS: usize = 24;
-
 /// The rows and columns beside lanes over a reduction, where all has its neighbours in the lanes, and each vector that is
 /// read serves all rows or all columns.
-fn columns(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<Columns> {
-    if lanes < leaf.outputs || body.accesses.iter().any(|(_, s)| step_cost(s, leaf.loops[lanes].variable) > 1.0) {
+fn columns(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64], target: &Target) -> Option<Columns> {
+    let apart = |s: &[Affine]| cost::access(s, leaf.loops[lanes].variable) > cost::NEIGHBOUR_LOADS;
+    if lanes < leaf.outputs || body.accesses.iter().any(|(_, s)| apart(s)) {
         return None;
     }
     let uses = |s: &[Affine], position: usize| s.iter().any(|s| s.uses_index(leaf.loops[position].variable));
     let fits = |p: &usize| {
         let used = body.accesses.iter().any(|(_, s)| uses(s, *p));
-        used && extents[*p] >= 2.0 && is_free(leaf, body, leaf.loops[*p].variable)
+        used && extents[*p] >= cost::UNROLLED_VALUES && is_free(leaf, body, leaf.loops[*p].variable)
     };
     let mut outputs: Vec<usize> = (0..leaf.outputs).filter(fits).collect();
     outputs.sort_by(|a, b| extents[*a].total_cmp(&extents[*b]));
@@ -98,8 +95,9 @@ fn columns(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Option<Co
     if body.accesses.iter().any(|(_, s)| uses(s, lanes) && uses(s, rows) && uses(s, columns)) {
         return None;
     }
-    let width = if extents[columns] <= 8.0 { extents[columns] as usize } else { 4 };
-    let height = (SUMS / width).min(extents[rows] as usize);
+    let all = extents[columns] <= cost::ALL_COLUMNS;
+    let width = if all { extents[columns] as usize } else { cost::REDUCED_TILE_COLUMNS };
+    let height = (target.column_sums() / width).min(extents[rows] as usize);
     Some(Columns { rows: (rows, height), columns: (columns, width) })
 }
 
@@ -110,7 +108,7 @@ impl Columns {
             let used = s.iter().any(|s| s.uses_index(leaf.loops[position].variable));
             if used { 1.0 } else { count as f64 }
         };
-        let moving = body.accesses.iter().filter(|(_, s)| step_cost(s, lanes) == 1.0);
+        let moving = body.accesses.iter().filter(|(_, s)| cost::access(s, lanes) == cost::NEIGHBOUR_LOADS);
         let loads = moving.map(|(_, s)| 1.0 / shared(s, self.rows) / shared(s, self.columns));
         1.0 + loads.sum::<f64>()
     }
@@ -154,13 +152,9 @@ impl Body {
 
     /// Loads and stores for one element with this variable in the lanes.
     fn cost(&self, subscripts: &[Affine], v: usize, extent: f64, terms: f64, lanes: f64) -> f64 {
-        let reads: f64 = self.accesses.iter().map(|(_, s)| step_cost(s, v)).sum();
-        let writes = match subscripts.iter().any(|s| s.uses_index(v)) {
-            true => step_cost(subscripts, v) / terms.max(1.0),
-            false => 0.0,
-        };
+        let transfers = cost::transfers(self.accesses.iter().map(|(_, s)| s.as_slice()), subscripts, terms, v);
         let filled = (extent / lanes).ceil() * lanes / extent.max(1.0);
-        (reads + writes + 1.0) * filled / lanes
+        (transfers + 1.0) * filled / lanes
     }
 }
 
@@ -169,11 +163,12 @@ fn is_close(subscripts: &[Affine], v: usize) -> bool {
     let atom = Atom::Index(v as u32);
     let Some((last, others)) = subscripts.split_last() else { return true };
     let step = last.coefficient(&atom);
-    step != Int::ZERO && step <= Int::from(4) && step >= Int::from(-4) && !others.iter().any(|s| s.uses_index(v))
+    let most = Int::from(cost::CLOSE_ELEMENTS);
+    step != Int::ZERO && step <= most && step >= -most && !others.iter().any(|s| s.uses_index(v))
 }
 
 /// Another output loop whose values share operands.
-fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64], width: f64) -> Option<(usize, usize)> {
+fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64], lowering: &Lowering) -> Option<(usize, usize)> {
     leaf.reduction?;
     let uses =
         |subscripts: &[Affine], position: usize| subscripts.iter().any(|s| s.uses_index(leaf.loops[position].variable));
@@ -182,9 +177,10 @@ fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64], width: f64) -> 
     let mixes = |position: usize| body.accesses.iter().any(|(_, s)| uses(s, position) && uses(s, lanes));
     let idle = |position: usize| !body.accesses.iter().any(|(_, s)| uses(s, position));
     let fits = |position: &usize| {
-        *position != lanes && extents[*position] >= 2.0 && is_free(leaf, body, leaf.loops[*position].variable)
+        let many = extents[*position] >= cost::UNROLLED_VALUES;
+        *position != lanes && many && is_free(leaf, body, leaf.loops[*position].variable)
     };
-    let rank = |p: usize| (!mixes(p) && !idle(p) && extents[p] >= 4.0, extents[p]);
+    let rank = |p: usize| (!mixes(p) && !idle(p) && extents[p] >= cost::PACKED_ROW_VALUES, extents[p]);
     let better = |a: &usize, b: &usize| {
         let (a, b) = (rank(*a), rank(*b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
@@ -192,38 +188,39 @@ fn rows(leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64], width: f64) -> 
     let best = (0..leaf.outputs).filter(fits).filter(shares).max_by(better);
     best.map(|position| {
         let count = match lanes < leaf.outputs {
-            true => registers(extents[lanes], extents[position], width).1,
-            false => 4,
+            true => registers(extents[lanes], extents[position], lowering).1,
+            false => cost::REDUCED_TILE_ROWS,
         };
-        (position, count.min(extents[position].max(2.0) as usize))
+        (position, count.min(extents[position].max(cost::UNROLLED_VALUES) as usize))
     })
 }
 
-/// How many vectors and rows the register tile has: some 24 accumulators, few of them idle, and few loads for each.
-fn registers(lanes: f64, rows: f64, width: f64) -> (usize, usize) {
+/// How many vectors and rows the register tile has: as many sums as registers hold, few of them idle, and few loads for
+/// each.
+fn registers(lanes: f64, rows: f64, lowering: &Lowering) -> (usize, usize) {
+    let width = lowering.lanes;
     let idle = |extent: f64, step: f64| (extent / step).ceil() * step / extent.max(1.0);
-    let cost = |vectors: usize, count: usize| {
+    let price = |vectors: usize, count: usize| {
         let (v, r) = (vectors as f64, count as f64);
-        let waiting = (10.0 / (v * r)).max(1.0);
-        // A vector that is not aligned takes as long as two broadcasts.
-        let loads = 1.0 + 0.6 * (1.5 * v + r) / (v * r);
+        let waiting = (cost::SUMS_UNDER_WAY / (v * r)).max(1.0);
+        let loads = 1.0 + cost::TILE_LOAD_PRODUCTS * (cost::UNALIGNED_VECTOR_LOADS * v + r) / (v * r);
         idle(lanes, v * width) * idle(rows, r) * waiting * loads
     };
     // Fewer lanes than a tile has could not be read in place.
     let fits = |v: &usize| *v == 1 || *v as f64 * width <= lanes;
-    let tiles = (1..=4).filter(fits).flat_map(|v| [4, 5, 6, 7, 8, 10, 12, 14].map(|r| (v, r)));
-    let tiles = tiles.filter(|(v, r)| v * r <= 26);
-    tiles.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1))).unwrap_or((1, 8))
+    let tiles = (1..=cost::TILE_VECTORS).filter(fits).flat_map(|v| cost::TILE_ROWS.map(|r| (v, r)));
+    let tiles = tiles.filter(|(v, r)| v * r <= lowering.target.tile_sums());
+    tiles.min_by(|a, b| price(a.0, a.1).total_cmp(&price(b.0, b.1))).unwrap_or(cost::PLAIN_TILE)
 }
 
-fn vectors(leaf: &Leaf, lanes: usize, rows: Option<(usize, usize)>, extents: &[f64], width: f64) -> usize {
+fn vectors(leaf: &Leaf, lanes: usize, rows: Option<(usize, usize)>, extents: &[f64], lowering: &Lowering) -> usize {
     let extent = extents[lanes];
-    let full = (extent / width).floor().max(1.0) as usize;
+    let full = (extent / lowering.lanes).floor().max(1.0) as usize;
     match (leaf.reduction.is_some(), rows) {
         (false, _) => 1,
-        (true, Some((position, _))) if lanes < leaf.outputs => registers(extent, extents[position], width).0,
+        (true, Some((position, _))) if lanes < leaf.outputs => registers(extent, extents[position], lowering).0,
         (true, Some(_)) => 1,
-        (true, None) => full.min(8),
+        (true, None) => full.min(cost::SUM_VECTORS),
     }
 }
 
@@ -258,7 +255,7 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
         let inner = |a: &Affine| terms.iter().any(|t| a.uses_index(t.variable));
         !l.range.low.iter().chain(&l.range.high).any(inner)
     });
-    if lanes >= leaf.outputs || count < 4 || !bounded || !leaf.guards.is_empty() {
+    if lanes >= leaf.outputs || (count as f64) < cost::PACKED_ROW_VALUES || !bounded || !leaf.guards.is_empty() {
         return None;
     }
     let exprs = &lowering.nest.exprs;
@@ -287,8 +284,8 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
     let along = |id: &ExprId| match &exprs[*id] {
         Expr::Access(buffer, subscripts) => {
-            let narrow = width(*buffer) <= NARROW || extents[rows] < MANY_ROWS;
-            step_cost(subscripts, lane) == 1.0 && straight(subscripts) && narrow
+            let narrow = width(*buffer) <= cost::NARROW_ROW_ELEMENTS || extents[rows] < cost::PACKED_ROWS;
+            cost::access(subscripts, lane) == cost::NEIGHBOUR_LOADS && straight(subscripts) && narrow
         }
         _ => false,
     };
@@ -300,14 +297,16 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
         }
         _ => false,
     };
-    let beside = |id: &ExprId| matches!(&exprs[*id], Expr::Access(_, subscripts) if step_cost(subscripts, row) == 1.0);
+    let beside =
+        |id: &ExprId| matches!(&exprs[*id], Expr::Access(_, s) if cost::access(s, row) == cost::NEIGHBOUR_LOADS);
     // In a buffer so narrow that terms are not far apart either.
-    let close = |id: &ExprId| beside(id) && matches!(exprs[*id], Expr::Access(buffer, _) if width(buffer) <= NARROW);
+    let is_narrow = |buffer: TensorId| width(buffer) <= cost::NARROW_ROW_ELEMENTS;
+    let close = |id: &ExprId| beside(id) && matches!(exprs[*id], Expr::Access(buffer, _) if is_narrow(buffer));
     let inner = terms.last().expect("a reduction has loops").variable;
     panels.lanes_in_place = panels.by_lane.iter().all(along);
     let blocks = (0..leaf.outputs).rfind(|p| *p != lanes && *p != rows);
     let blocks = blocks.filter(|p| panels.lanes_in_place && is_of_lanes(exprs, leaf, &panels, *p));
-    let seldom = extents[lanes] * blocks.map_or(1.0, |p| extents[p]) < MANY_VECTORS * lowering.lanes;
+    let seldom = extents[lanes] * blocks.map_or(1.0, |p| extents[p]) < cost::PACKED_VECTORS * lowering.lanes;
     panels.rows_in_place = panels.by_row.iter().all(near) && (seldom || panels.by_row.iter().all(close));
     panels.rows_beside = !panels.rows_in_place && panels.by_row.iter().all(beside);
     panels.kept = blocks.filter(|_| !panels.rows_in_place);
@@ -315,8 +314,8 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
         let body = Body::of(exprs, *id);
         body.conditions.iter().all(|a| !a.uses_index(inner)) && body.affines.iter().all(|a| !is_inside_floor(a, inner))
     });
-    (!panels.by_row.is_empty() && !panels.by_lane.is_empty() && panels.by_row.len() + panels.by_lane.len() <= 6)
-        .then_some(panels)
+    let few = panels.by_row.len() + panels.by_lane.len() <= cost::PACKED_OPERANDS;
+    (few && !panels.by_row.is_empty() && !panels.by_lane.is_empty()).then_some(panels)
 }
 
 /// Whether an output moves what depends on the lanes, and nothing else of a contraction.

@@ -16,12 +16,15 @@
 pub mod print;
 pub mod verify;
 
+pub use crate::scalar::Real;
+pub use crate::target::cost::{PANEL_LANES as LANE_BLOCK, PANEL_ROWS as ROW_BLOCK, PANEL_TERMS as TERMS};
 pub use print::print;
 pub use verify::{Check, Verified, verify};
 
 use crate::program::{
     Affine, Atom, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp, TensorId,
 };
+use crate::target::Target;
 use gradix_int::Int;
 use std::collections::HashSet;
 
@@ -31,15 +34,6 @@ pub const FIRST: usize = 0;
 pub const LAST: usize = 1;
 /// The number of the item.
 pub const ITEM: usize = 2;
-
-/// The type of the elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Real {
-    /// `double`
-    F64,
-    /// `float`
-    F32,
-}
 
 /// Everything that is run for one program.
 #[derive(Clone, Debug)]
@@ -54,6 +48,8 @@ pub struct Nest {
     pub exprs: Exprs,
     /// Run in order.
     pub kernels: Vec<Kernel>,
+    /// The machine that decisions were made for.
+    pub target: Target,
     /// Whether there is so little to do that plain loops were made: the time to compile them counts for more.
     pub plain: bool,
 }
@@ -211,13 +207,6 @@ pub struct Panels {
     /// The position of an output, if packed rows are kept for all of its values: blocks of lanes.
     pub kept: Option<usize>,
 }
-
-/// How many terms of a reduction are packed at a time, at most.
-pub const TERMS: usize = 384;
-/// How many lanes are packed at a time, at most.
-pub const LANE_BLOCK: usize = 256;
-/// How many rows are packed at a time, where they are kept.
-pub const ROW_BLOCK: usize = 96;
 
 impl Panels {
     /// The space for the operands, with `rows` rows at a time where they are not kept.

@@ -13,10 +13,12 @@
 
 mod binary;
 mod columns;
+mod real;
 mod unary;
 
 pub use binary::{BINARY, Binary, BinaryOp};
 pub use columns::{C, Derivative, Finite, Kinks, Latex, Slope, Term};
+pub use real::Real;
 pub use unary::{UNARY, Unary, UnaryOp};
 
 use std::f64::consts::PI;

@@ -4,7 +4,7 @@ use super::block::block;
 use super::order::{order, with_last};
 use super::reach::{Held, Reach};
 use super::turn::turn;
-use super::{PAYS, extents, skew, step_cost};
+use super::{extents, skew};
 use crate::diagnostic::Diagnostic;
 use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
@@ -13,20 +13,22 @@ use crate::program::{
     Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Tensor, TensorId,
     TensorKind, UnaryOp, elements,
 };
+use crate::scalar::Real;
 use crate::simplify::settle;
+use crate::target::{Target, cost};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
 /// The program with cheap definitions put into their readers, dimensions in a better order, and copies in another order where
-/// they pay, for vectors of `width` lanes.
-pub fn arrange(program: &Program, estimate: &[f64], width: i64) -> Program {
+/// they pay, for elements of a type on a machine.
+pub fn arrange(program: &Program, estimate: &[f64], real: Real, target: &Target) -> Program {
     let mut program = program.clone();
     inline(&mut program, estimate);
-    turn(&mut program, estimate);
-    order(&mut program, estimate);
-    skew(&mut program, estimate);
-    block(&mut program, estimate, width);
-    transpose(&mut program, estimate);
+    turn(&mut program, estimate, target);
+    order(&mut program, estimate, target);
+    skew(&mut program, estimate, target);
+    block(&mut program, estimate, real, target);
+    transpose(&mut program, estimate, target);
     prelude(&mut program, estimate);
     program
 }
@@ -43,7 +45,7 @@ pub fn name(program: &Program) -> Result<Program, Diagnostic> {
 /// together.
 fn prelude(program: &mut Program, estimate: &[f64]) {
     let work = |definition: &Definition| extents(definition, estimate).iter().product::<f64>();
-    let little = program.definitions.iter().map(work).sum::<f64>() / 100.0;
+    let little = program.definitions.iter().map(work).sum::<f64>() / cost::WORK_PER_PRELUDE;
     let is_input = |tensor: TensorId| program[tensor].kind == TensorKind::Input;
     let is_first = |definition: &Definition| {
         let elements = program[definition.tensor].elements(estimate);
@@ -65,7 +67,7 @@ fn inline(program: &mut Program, estimate: &[f64]) {
         definition.body = Rewriter::default().rewrite(&mut program.exprs, definition.body, &mut rules);
         let (places, times) = reads.get(&definition.tensor).copied().unwrap_or_default();
         let points: f64 = extents(definition, estimate).iter().product();
-        let seldom = times <= MANY_TIMES * points;
+        let seldom = times <= cost::RECOMPUTED_READS * points;
         if definition.reduction.is_none()
             && !program.outputs.contains(&definition.tensor)
             && !exact.contains(&definition.tensor)
@@ -107,9 +109,6 @@ fn read_exactly(program: &Program, definitions: &[Definition]) -> HashSet<Tensor
     found
 }
 
-/// What each of its elements is used for more often than this is stored.
-const MANY_TIMES: f64 = 8.0;
-
 /// At how many places each tensor is read, and how often in all.
 fn count_reads(program: &Program, definitions: &[Definition], estimate: &[f64]) -> HashMap<TensorId, (usize, f64)> {
     let mut reads: HashMap<TensorId, (usize, f64)> = HashMap::new();
@@ -124,7 +123,7 @@ fn count_reads(program: &Program, definitions: &[Definition], estimate: &[f64]) 
     reads
 }
 
-/// At most two additions or multiplications, of at most three elements; three of each if it is read once.
+/// A few additions or multiplications, of as many elements and one more.
 fn is_cheap(exprs: &Exprs, body: ExprId, once: bool) -> bool {
     let (mut operations, mut elements) = (0, 0);
     for id in exprs.postorder(body) {
@@ -136,7 +135,7 @@ fn is_cheap(exprs: &Exprs, body: ExprId, once: bool) -> bool {
             Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => return false,
         }
     }
-    let most = if once { 3 } else { 2 };
+    let most = if once { cost::RECOMPUTED_ONCE_OPERATIONS } else { cost::RECOMPUTED_OPERATIONS };
     operations <= most && elements <= most + 1
 }
 
@@ -184,10 +183,10 @@ impl Rules for Inline<'_> {
 }
 
 /// Indices of reductions whose bounds move with the output in the lanes count from there.
-fn skew(program: &mut Program, estimate: &[f64]) {
+fn skew(program: &mut Program, estimate: &[f64], target: &Target) {
     for position in 0..program.definitions.len() {
         let definition = &program.definitions[position];
-        let Some(v) = lanes(program, definition, estimate) else { continue };
+        let Some(v) = lanes(program, definition, estimate, target) else { continue };
         let indices: Vec<usize> = (0..definition.indices.len()).collect();
         let mut ranges: Vec<Range> = definition.indices.iter().map(|i| i.range.clone()).collect();
         let skews = skew::skews(&indices, &ranges, definition.rank, v, Vec::new(), estimate);
@@ -207,17 +206,15 @@ fn skew(program: &mut Program, estimate: &[f64]) {
 }
 
 /// An argument that a contraction would read across its rows is first copied with that dimension last.
-fn transpose(program: &mut Program, estimate: &[f64]) {
+fn transpose(program: &mut Program, estimate: &[f64], target: &Target) {
     let mut taken: HashSet<String> = names::taken(program);
     let mut copies: HashMap<(TensorId, usize), TensorId> = HashMap::new();
     let mut made = Vec::new();
     let reach = Reach::of(program);
     for position in 0..program.definitions.len() {
         let definition = program.definitions[position].clone();
-        let Some(lanes) = narrow(program, &definition, estimate).or_else(|| lanes(program, &definition, estimate))
-        else {
-            continue;
-        };
+        let narrow = narrow(program, &definition, estimate, target);
+        let Some(lanes) = narrow.or_else(|| lanes(program, &definition, estimate, target)) else { continue };
         let wanted = across(program, &definition, lanes, &reach, estimate);
         if wanted.is_empty() {
             continue;
@@ -240,14 +237,14 @@ fn transpose(program: &mut Program, estimate: &[f64]) {
 
 /// The output that a reduction runs over in vectors: the last one with enough values, if possible one along which
 /// everything has its neighbours, or at least one that no bound of the reduction depends on.
-pub fn lanes(program: &Program, definition: &Definition, estimate: &[f64]) -> Option<usize> {
+pub fn lanes(program: &Program, definition: &Definition, estimate: &[f64], target: &Target) -> Option<usize> {
     definition.reduction?;
     let sizes = extents(definition, estimate);
     let moves = |p: usize| {
         let terms = definition.indices[definition.rank..].iter();
         terms.flat_map(|i| i.range.low.iter().chain(&i.range.high)).any(|bound| bound.uses_index(p))
     };
-    let wide = |p: &usize| sizes[*p] >= 16.0;
+    let wide = |p: &usize| sizes[*p] >= target.wide();
     let outputs = || (0..definition.rank).rev().filter(wide);
     let last = definition.rank.checked_sub(1);
     let along = |p: &usize| Some(*p) == last && runs_along(program, definition, *p);
@@ -271,7 +268,7 @@ pub fn runs_along(program: &Program, definition: &Definition, index: usize) -> b
 
 /// The innermost index of a reduction, if that should run in vectors, as the last output has few values: a product of two
 /// tensors, of which one is computed and has its elements side by side.
-fn narrow(program: &Program, definition: &Definition, estimate: &[f64]) -> Option<usize> {
+fn narrow(program: &Program, definition: &Definition, estimate: &[f64], target: &Target) -> Option<usize> {
     definition.reduction?;
     let (index, sizes) = (definition.indices.len() - 1, extents(definition, estimate));
     let (columns, rows) = (definition.rank.checked_sub(1)?, definition.rank.checked_sub(2)?);
@@ -279,10 +276,10 @@ fn narrow(program: &Program, definition: &Definition, estimate: &[f64]) -> Optio
     let is_computed = |tensor: TensorId| program[tensor].kind != TensorKind::Input;
     let uses = |s: &[Affine], index: usize| s.iter().any(|s| s.uses_index(index));
     let alone = |s: &[Affine]| !(uses(s, index) && uses(s, rows) && uses(s, columns));
-    let beside = |s: &[Affine]| step_cost(s, index) <= 1.0;
-    let fits = sizes[columns] < 16.0
-        && sizes[rows] >= 16.0
-        && sizes[index] >= 256.0
+    let beside = |s: &[Affine]| cost::access(s, index) <= cost::NEIGHBOUR_LOADS;
+    let fits = sizes[columns] < target.wide()
+        && sizes[rows] >= target.wide()
+        && sizes[index] >= cost::NARROW_OUTPUT_TERMS
         && reads.iter().all(|(tensor, s)| alone(s) && (beside(s) || !is_computed(*tensor)))
         && reads.iter().any(|(tensor, s)| is_computed(*tensor) && uses(s, index) && beside(s));
     fits.then_some(index)
@@ -306,7 +303,8 @@ fn across(program: &Program, definition: &Definition, lanes: usize, reach: &Reac
         let known = found.iter().any(|(other, _)| *other == key);
         if dimension != last && one && !known && program[*tensor].kind == TensorKind::Input {
             let held = reach.held(program, *tensor);
-            found.extend(held.filter(|held| elements(held, estimate) * PAYS <= work).map(|held| (key, held)));
+            let pays = |held: &Vec<Affine>| elements(held, estimate) * cost::READS_PER_COPIED_ELEMENT <= work;
+            found.extend(held.filter(pays).map(|held| (key, held)));
         }
     }
     found

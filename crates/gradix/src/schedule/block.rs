@@ -13,31 +13,28 @@
 use super::arrange::lanes;
 use super::order::with_last;
 use super::reach::{Held, Reach};
-use super::{NARROW, PAYS, extents, is_along};
+use super::{extents, is_along};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
     Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
     elements,
 };
+use crate::scalar::Real;
+use crate::target::{Target, cost};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
-/// Vectors in a block: as many as the widest register tile has.
-const VECTORS: i64 = 4;
-/// Fewer blocks than this are not worth a copy.
-const FEW_BLOCKS: f64 = 4.0;
-
-/// Replaces arguments by copies in blocks, for vectors of `width` lanes.
-pub fn block(program: &mut Program, estimate: &[f64], width: i64) {
-    let size = Int::from(VECTORS * width);
+/// Replaces arguments by copies in blocks of a few vectors.
+pub fn block(program: &mut Program, estimate: &[f64], real: Real, target: &Target) {
+    let size = Int::from(cost::BLOCK_VECTORS * target.lanes(real));
     let mut taken: HashSet<String> = names::taken(program);
     let mut copies: HashMap<(TensorId, usize), TensorId> = HashMap::new();
     let mut made = Vec::new();
     let reach = Reach::of(program);
     for position in 0..program.definitions.len() {
         let definition = program.definitions[position].clone();
-        let Some(lanes) = lanes(program, &definition, estimate) else { continue };
+        let Some(lanes) = lanes(program, &definition, estimate, target) else { continue };
         let wanted = wanted(program, &definition, lanes, &size, &reach, estimate).unwrap_or_default();
         for (key, held) in &wanted {
             copies.entry(*key).or_insert_with(|| {
@@ -69,7 +66,8 @@ fn wanted(
 ) -> Option<Vec<Held>> {
     let sizes = extents(definition, estimate);
     let (rank, innermost) = (definition.rank, definition.indices.len() - 1);
-    if sizes[lanes] < FEW_BLOCKS * size.to_f64().value() || sizes[lanes] <= NARROW || !is_plain(definition, lanes) {
+    let few = cost::BLOCKS_PER_COPY * size.to_f64().value();
+    if sizes[lanes] < few || sizes[lanes] <= cost::NARROW_ROW_ELEMENTS || !is_plain(definition, lanes) {
         return None;
     }
     let work: f64 = sizes.iter().product();
@@ -91,7 +89,7 @@ fn wanted(
                 }
                 let input = Some(tensor).filter(|tensor| program[*tensor].kind == TensorKind::Input);
                 let held = reach.held(program, input?)?;
-                if elements(&held, estimate) * PAYS > work {
+                if elements(&held, estimate) * cost::READS_PER_COPIED_ELEMENT > work {
                     return None;
                 }
                 found.push((key, held));

@@ -5,35 +5,17 @@
 //! would. What it reads from the group must be read at the slab, or a few places beside it; then that is computed
 //! a little beyond the slab. Where several indices would do, all are carried along until something decides.
 
-use super::{Group, ITEM_WORK, MANY_ITEMS, Member, extents};
+use super::{Group, Member, extents, lanes};
 use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
+use crate::target::{Target, cost};
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
-/// The most choices of indices that are carried along.
+/// The most choices of indices that are carried along: it bounds the time to compile.
 const MAX_CHOICES: usize = 16;
-/// How far beside a slab may be read.
-const MAX_HALO: i64 = 4;
-/// The numbers of parts of a reduction that are tried.
-const PARTS: [i64; 2] = [16, 8];
-
-/// Results of more elements than this are reduced in few parts: all parts are written, and read again.
-const FEW_ELEMENTS: f64 = 32_768.0;
-
-/// How many items of work a group has, at least.
-const FEW_ITEMS: i64 = 8;
-/// Lanes of fewer values than this are not divided into slabs.
-const WIDE: f64 = 512.0;
-/// A reduction of so many terms is split, for its operands to stay in the cache, unless it has many elements.
-const LONG: f64 = 4096.0;
-/// What the parts of an element cost, in terms.
-const PART_COST: f64 = 1024.0;
-
-/// So many elements of what is local stay in the second cache.
-const CACHE: f64 = 224.0 * 1024.0;
-/// The same where every tile is a few rows, and what it keeps should be close.
-const NEAR: f64 = 16.0 * 1024.0;
+/// The most values of a tile: it bounds what numbers have to hold, whatever sizes are assumed.
+const MAX_TILE_VALUES: f64 = 1e9;
 
 /// A group that may still grow.
 struct Draft {
@@ -52,7 +34,7 @@ struct Choice {
 }
 
 /// Groups all definitions.
-pub fn group(program: &Program, estimate: &[f64]) -> Vec<Group> {
+pub fn group(program: &Program, estimate: &[f64], target: &Target) -> Vec<Group> {
     let sizes: Vec<Vec<f64>> = program.definitions.iter().map(|d| extents(d, estimate)).collect();
     let places: HashMap<TensorId, usize> = program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect();
     let place = |(tensor, subscripts): (TensorId, &[Affine])| Some((*places.get(&tensor)?, subscripts.to_vec()));
@@ -61,7 +43,7 @@ pub fn group(program: &Program, estimate: &[f64]) -> Vec<Group> {
     let reads = program.definitions.iter().map(reads).collect();
     let always = program.definitions.iter().map(always).collect();
     let context = program.size_context();
-    let mut grouping = Grouping { program, estimate, context, sizes, reads, always, drafts: Vec::new() };
+    let mut grouping = Grouping { program, estimate, target, context, sizes, reads, always, drafts: Vec::new() };
     let mut home: HashMap<usize, usize> = HashMap::new();
     for position in 0..program.definitions.len() {
         let earliest = grouping.reads[position].iter().filter_map(|(p, _)| home.get(p)).max().copied();
@@ -75,6 +57,7 @@ pub fn group(program: &Program, estimate: &[f64]) -> Vec<Group> {
 struct Grouping<'a> {
     program: &'a Program,
     estimate: &'a [f64],
+    target: &'a Target,
     context: Vec<Constraint>,
     sizes: Vec<Vec<f64>>,
     /// The definitions that each reads, with the subscripts.
@@ -178,26 +161,31 @@ impl Grouping<'_> {
         let work: f64 = sizes.iter().product();
         let elements: f64 = sizes[..rank].iter().product();
         let mut choices = Vec::new();
-        let lanes = super::arrange::lanes(self.program, definition, self.estimate).filter(|_| rank > 1);
-        let others = |lanes: usize| sizes[..rank].iter().enumerate().any(|(p, size)| p != lanes && *size >= 8.0);
-        let whole = lanes.filter(|&lanes| sizes[lanes] < WIDE && others(lanes));
+        let lanes = lanes(self.program, definition, self.estimate, self.target).filter(|_| rank > 1);
+        let others = |lanes: usize| {
+            sizes[..rank].iter().enumerate().any(|(p, size)| p != lanes && *size >= cost::OTHER_SLAB_VALUES)
+        };
+        let whole = lanes.filter(|&lanes| sizes[lanes] < cost::DIVIDED_LANE_VALUES && others(lanes));
         for (slab, &size) in sizes.iter().enumerate().filter(|(slab, _)| Some(*slab) != whole) {
             let Some((low, high)) = self.bounds(definition, slab) else { continue };
             let reduced = slab >= rank;
-            let few = elements <= 64.0 && work >= ITEM_WORK && size >= 64.0;
+            let few = elements <= cost::FEW_SUMS && work >= cost::ITEM_POINTS && size >= cost::SPLIT_SUM_VALUES;
             let terms = work / elements.max(1.0);
-            let long = terms >= LONG && elements * PART_COST <= work && size >= PARTS[0] as f64;
-            if reduced && !few && !long || !reduced && size < 4.0 {
+            let many = self.target.sum_parts;
+            let long = terms >= cost::LONG_SUM_TERMS && elements * cost::PART_TERMS <= work && size >= many as f64;
+            if reduced && !few && !long || !reduced && size < cost::SLAB_VALUES {
                 continue;
             }
-            let parts = if reduced { PARTS[0] } else { 0 };
-            let gain = if reduced && long { 1e9 } else { 0.0 };
+            let parts = if reduced { many } else { 0 };
+            let gain = if reduced && long { cost::LONG_SUM_GAIN } else { 0.0 };
             // What every item reads again; outer indices first; later, what runs in lanes.
-            let few = if size < 8.0 { 1e12 } else { 0.0 };
+            let items = self.target.few_items() as f64;
+            let few = if size < items { cost::FEW_VALUES_PENALTY } else { 0.0 };
             let divided = rank > 1 && is_divided(definition, slab);
-            let across = if divided || lanes == Some(slab) { 1e5 } else { 0.0 };
-            let again = self.shared(definition, slab) * size.min(8.0);
-            let cost = few + across + again + slab as f64 * 1e-3 + elements * parts as f64 - gain;
+            let across = if divided || lanes == Some(slab) { cost::LANES_PENALTY } else { 0.0 };
+            let again = self.shared(definition, slab) * size.min(items);
+            let outer = slab as f64 * cost::INNER_INDEX_PENALTY;
+            let cost = few + across + again + outer + elements * parts as f64 - gain;
             choices.push(Choice { slabs: vec![slab], low, high, parts, cost });
         }
         choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -252,8 +240,10 @@ impl Grouping<'_> {
             if !related && (reduced || !same) || !same && !self.covers(choice, &low, &high) {
                 continue;
             }
-            let lanes = rank > 1 && super::arrange::lanes(self.program, definition, self.estimate) == Some(slab);
-            if lanes && self.sizes[position][slab] < WIDE || !self.fits(draft, choice, position, slab) {
+            let in_lanes = rank > 1 && lanes(self.program, definition, self.estimate, self.target) == Some(slab);
+            if in_lanes && self.sizes[position][slab] < cost::DIVIDED_LANE_VALUES
+                || !self.fits(draft, choice, position, slab)
+            {
                 continue;
             }
             if !related && self.is_large(position) && !self.meets_at(draft, choice, position, slab) {
@@ -264,12 +254,12 @@ impl Grouping<'_> {
             if reduced {
                 let elements: f64 = self.sizes[position][..rank].iter().product();
                 let saved = self.largest_read(draft, position);
-                let Some(parts) = self.parts(elements, saved.max(4096.0)) else { continue };
+                let Some(parts) = self.parts(elements, saved.max(cost::SPARE_PART_ELEMENTS)) else { continue };
                 next.parts = if next.parts == 0 { parts } else { next.parts.min(parts) };
                 next.cost += elements * parts as f64;
             }
             if !same {
-                next.cost += 1.0;
+                next.cost += cost::SOME_SLABS_PENALTY;
             }
             found.push(next);
         }
@@ -278,19 +268,21 @@ impl Grouping<'_> {
 
     /// In how many parts to reduce to so many elements, to save that many others.
     fn parts(&self, elements: f64, saved: f64) -> Option<i64> {
-        let most = match elements <= FEW_ELEMENTS {
-            true => PARTS[0],
-            false => (0.75 * self.room() / elements).clamp(2.0, PARTS[1] as f64) as i64,
+        let few = self.target.few_parts();
+        let room = cost::ROOM_SHARE_OF_PARTS * self.room();
+        let most = match elements <= cost::MANY_PARTS_ELEMENTS {
+            true => self.target.sum_parts,
+            false => (room / elements).clamp(cost::LEAST_PARTS, few as f64) as i64,
         };
         let fits = |parts: &i64| *parts as f64 * elements <= saved;
-        Some(most).filter(fits).or(Some(PARTS[1]).filter(|parts| *parts < most && fits(parts)))
+        Some(most).filter(fits).or(Some(few).filter(|parts| *parts < most && fits(parts)))
     }
 
-    /// How many elements may be stored: as many as there are results, and twice as many as arguments have.
+    /// How many elements may be stored: as many as there are results, and some for each of an argument.
     fn room(&self) -> f64 {
         let elements = |id: TensorId| self.program[id].elements(self.estimate);
         let outputs = self.program.outputs.iter().map(|id| elements(*id)).sum::<f64>();
-        outputs + 2.0 * self.program.inputs().map(elements).sum::<f64>()
+        outputs + cost::ROOM_PER_ARGUMENT_ELEMENT * self.program.inputs().map(elements).sum::<f64>()
     }
 
     fn covers(&self, choice: &Choice, low: &Affine, high: &Affine) -> bool {
@@ -315,7 +307,7 @@ impl Grouping<'_> {
             let at = choice.slabs[member];
             at < self.program.definitions[*producer].rank
                 && distance(&subscripts[at], slab).is_some_and(|d| {
-                    d == 0 || d.abs() <= MAX_HALO && !self.program.outputs.contains(&self.tensor(*producer))
+                    d == 0 || d.abs() <= cost::HALO_VALUES && !self.program.outputs.contains(&self.tensor(*producer))
                 })
         })
     }
@@ -409,8 +401,8 @@ impl Grouping<'_> {
             let extents = super::extents_at(definition, self.estimate, &at);
             extents[definition.rank..].iter().map(|extent| extent.max(1.0)).product::<f64>()
         };
-        let (start, end) = (terms(0.1), terms(0.9));
-        start.max(end) > 2.0 * start.min(end)
+        let (start, end) = (terms(cost::NEAR_END_SHARE), terms(1.0 - cost::NEAR_END_SHARE));
+        start.max(end) > cost::UNEVEN_TERMS_RATIO * start.min(end)
     }
 
     /// Whether members are needed beside the slab, and none of them has the slab index in the lanes of vectors.
@@ -467,7 +459,7 @@ impl Grouping<'_> {
         };
         let local = self.live(&members, &width);
         let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
-        let least = (rows * ITEM_WORK / work.max(1.0)).ceil().min(rows.max(1.0));
+        let least = (rows * cost::ITEM_POINTS / work.max(1.0)).ceil().min(rows.max(1.0));
         let parts = (choice.parts > 0).then_some(choice.parts);
         // Products of matrices pack their operands once for each item, and halos are computed again; what is uneven
         // needs many items.
@@ -477,26 +469,26 @@ impl Grouping<'_> {
         };
         let uneven = members.iter().any(|m| self.is_uneven(m));
         let repeats = members.iter().any(|m| is_product(m) || m.halo != (0, 0));
-        let items = if repeats && !uneven { FEW_ITEMS } else { MANY_ITEMS };
+        let items = if repeats && !uneven { self.target.few_items() } else { self.target.items };
         let share = match rows / parts.unwrap_or(items) as f64 {
-            few if rows < 16.0 || self.is_copy(members[0].definition) => few.ceil(),
-            many => (many / 8.0).ceil() * 8.0,
+            few if rows < cost::ROUNDED_SLAB_VALUES || self.is_copy(members[0].definition) => few.ceil(),
+            many => (many / cost::SLAB_MULTIPLE).ceil() * cost::SLAB_MULTIPLE,
         };
         if local == 0.0 && parts.is_none() {
-            let tile = share.max(least).clamp(1.0, 1e9) as i64;
+            let tile = share.max(least).clamp(1.0, MAX_TILE_VALUES) as i64;
             return Group { members, tile, tiles: 1, parts, rolling: false };
         }
         let rolling = self.is_rolling(&members);
-        let cache = if rolling { NEAR } else { CACHE };
-        let tile = match cache / local.max(1.0) {
-            few if few < 8.0 => few.floor(),
-            many => (many / 8.0).floor() * 8.0,
+        let cached = if rolling { cost::L2_SHARE_OF_RINGS } else { cost::L2_SHARE_OF_LOCALS };
+        let tile = match self.target.l2_elements(cached) / local.max(1.0) {
+            few if few < cost::SLAB_MULTIPLE => few.floor(),
+            many => (many / cost::SLAB_MULTIPLE).floor() * cost::SLAB_MULTIPLE,
         };
-        let tile = tile.min(64.0).min(share).max(1.0);
+        let tile = tile.min(cost::TILE_VALUES).min(share).max(1.0);
         // The height of an item, in equal tiles: so the last one has as much to do.
         let height = if parts.is_some() { share } else { share.max(least) };
         let tiles = (height / tile).ceil().max(1.0);
-        let tile = ((height / tiles / 8.0).ceil() * 8.0).min(tile);
+        let tile = ((height / tiles / cost::SLAB_MULTIPLE).ceil() * cost::SLAB_MULTIPLE).min(tile);
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
         let members = if rolling { self.moved_ahead(members) } else { members };
         Group { members, tile: tile as i64, tiles: tiles as i64, parts, rolling }

@@ -18,6 +18,7 @@ pub use arrange::{arrange, lanes, name};
 pub use print::print;
 
 use crate::program::{Affine, Atom, Definition, Program};
+use crate::target::Target;
 use gradix_int::Int;
 
 /// The decisions for a whole program.
@@ -65,17 +66,6 @@ pub struct Member {
     pub local: bool,
 }
 
-/// How many items of work there are where each is independent of the others.
-pub const MANY_ITEMS: i64 = 32;
-/// How many points an item of work has, at least.
-pub const ITEM_WORK: f64 = 20_000.0;
-
-/// Up to this many elements, the rows of a buffer are close to each other.
-pub const NARROW: f64 = 128.0;
-
-/// A copy pays if each of its elements is read this often.
-const PAYS: f64 = 16.0;
-
 /// The assumed number of values of every index of a definition, in the middle of those before it.
 pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
     extents_at(definition, estimate, &|_| 0.5)
@@ -102,21 +92,7 @@ pub fn is_along(subscripts: &[Affine], index: usize) -> bool {
     })
 }
 
-/// What an access costs with an index in the lanes: neighbours in memory are cheap, others are not.
-pub fn step_cost(subscripts: &[Affine], index: usize) -> f64 {
-    let atom = Atom::Index(index as u32);
-    let last = subscripts.len().wrapping_sub(1);
-    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.coefficient(&atom)));
-    let moving: Vec<(usize, Int)> = factors.filter(|(_, c)| *c != Int::ZERO).collect();
-    match moving.as_slice() {
-        [] => 0.2,
-        [(d, one)] if *d == last && *one == Int::ONE => 1.0,
-        [(d, _)] if *d == last => 5.0,
-        _ => 8.0,
-    }
-}
-
-/// Decides for a whole program.
-pub fn schedule(program: &Program, estimate: &[f64]) -> Schedule {
-    Schedule { groups: group::group(program, estimate) }
+/// Decides for a whole program and a machine.
+pub fn schedule(program: &Program, estimate: &[f64], target: &Target) -> Schedule {
+    Schedule { groups: group::group(program, estimate, target) }
 }

@@ -9,29 +9,26 @@
 //! On the left `k` or `r` may run in the lanes of `z`, but whatever runs in those of `m`, something is read across its
 //! rows. Costs are those of the lanes of a loop, in loads and stores; only what makes a difference is changed.
 
-use super::{extents, step_cost};
+use super::extents;
 use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Definition, Expr, Exprs, Program, TensorId, TensorKind};
-
-/// Outputs of fewer values than this don't run in lanes.
-const FEW: f64 = 8.0;
-/// What another order has to save.
-const GAIN: f64 = 0.999;
+use crate::scalar::Real;
+use crate::target::{Target, cost};
 
 /// Reorders the dimensions of definitions that are not results.
-pub fn order(program: &mut Program, estimate: &[f64]) {
+pub fn order(program: &mut Program, estimate: &[f64], target: &Target) {
     for position in 0..program.definitions.len() {
         let definition = &program.definitions[position];
         if program.outputs.contains(&definition.tensor) || !definition.is_box() {
             continue;
         }
         let (tensor, rank) = (definition.tensor, definition.rank);
-        let cost = |last: usize| cost(program, position, last, estimate);
+        let price = |last: usize| price(program, position, last, estimate, target);
         // The first is the one most likely to be divided into slabs.
         let movable = usize::from(!is_turned(program, definition))..rank;
-        let Some(best) = movable.min_by(|a, b| cost(*a).total_cmp(&cost(*b))) else { continue };
-        if cost(best) < GAIN * cost(rank - 1) {
+        let Some(best) = movable.min_by(|a, b| price(*a).total_cmp(&price(*b))) else { continue };
+        if price(best) < cost::ORDER_COST_SHARE * price(rank - 1) {
             move_last(program, position, tensor, best);
         }
     }
@@ -47,17 +44,23 @@ fn is_turned(program: &Program, definition: &Definition) -> bool {
 }
 
 /// What a definition and all that read it cost, with one of its dimensions last.
-fn cost(program: &Program, position: usize, last: usize, estimate: &[f64]) -> f64 {
+fn price(program: &Program, position: usize, last: usize, estimate: &[f64], target: &Target) -> f64 {
     let tensor = program.definitions[position].tensor;
     let reads = |definition: &&Definition| {
         definition.tensor == tensor || program.exprs.accesses(definition.body).any(|(read, _)| read == tensor)
     };
     let touching = program.definitions.iter().filter(reads);
-    touching.map(|definition| cost_of(program, definition, (tensor, last), estimate)).sum()
+    touching.map(|definition| price_of(program, definition, (tensor, last), estimate, target)).sum()
 }
 
 /// Loads and stores of a definition, with the best of its loops in the lanes.
-fn cost_of(program: &Program, definition: &Definition, (moved, last): (TensorId, usize), estimate: &[f64]) -> f64 {
+fn price_of(
+    program: &Program,
+    definition: &Definition,
+    (moved, last): (TensorId, usize),
+    estimate: &[f64],
+    target: &Target,
+) -> f64 {
     let sizes = extents(definition, estimate);
     let rank = definition.rank;
     let terms: f64 = sizes[rank..].iter().product();
@@ -68,17 +71,15 @@ fn cost_of(program: &Program, definition: &Definition, (moved, last): (TensorId,
     let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
     let own = placed(definition.tensor, &own);
     let reads: Vec<Vec<Affine>> = program.exprs.accesses(definition.body).map(|(t, s)| placed(t, s)).collect();
-    let cost = |lanes: usize| {
-        let read: f64 = reads.iter().map(|subscripts| step_cost(subscripts, lanes)).sum();
-        match lanes < rank {
-            true => read + step_cost(&own, lanes) / terms,
-            false => read + 0.3,
-        }
+    let price = |lanes: usize| {
+        let transfers = cost::transfers(reads.iter().map(Vec::as_slice), &own, terms, lanes);
+        transfers + if lanes < rank { 0.0 } else { cost::DEPENDENT_SUM_LOADS }
     };
     let innermost = (sizes.len() > rank).then(|| sizes.len() - 1);
-    let lanes = (0..rank).chain(innermost).filter(|&p| sizes[p] >= FEW);
+    let lanes = (0..rank).chain(innermost).filter(|&p| sizes[p] >= target.lanes(Real::F64) as f64);
     let points: f64 = sizes.iter().product();
-    lanes.map(|p| cost(p) * points).fold(f64::INFINITY, f64::min).min(1e18)
+    // Where no loop is long enough for lanes, all orders are alike.
+    lanes.map(|p| price(p) * points).fold(f64::MAX, f64::min)
 }
 
 /// The same with one of them last.

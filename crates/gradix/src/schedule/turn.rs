@@ -7,14 +7,12 @@ use super::arrange::runs_along;
 use super::extents;
 use super::order::move_last;
 use crate::program::{Definition, Program};
-
-/// Indices with fewer values are not worth it.
-const WIDE: f64 = 16.0;
+use crate::target::Target;
 
 /// Moves the dimension last along which a reduction is computed.
-pub fn turn(program: &mut Program, estimate: &[f64]) {
+pub fn turn(program: &mut Program, estimate: &[f64], target: &Target) {
     for position in 0..program.definitions.len() {
-        if let Some(along) = dimension(program, &program.definitions[position], estimate) {
+        if let Some(along) = dimension(program, &program.definitions[position], estimate, target) {
             let tensor = program.definitions[position].tensor;
             move_last(program, position, tensor, along);
         }
@@ -22,7 +20,7 @@ pub fn turn(program: &mut Program, estimate: &[f64]) {
 }
 
 /// The output along which everything is read, if it is not the last one, and that is not.
-fn dimension(program: &Program, definition: &Definition, estimate: &[f64]) -> Option<usize> {
+fn dimension(program: &Program, definition: &Definition, estimate: &[f64], target: &Target) -> Option<usize> {
     let last = definition.rank.checked_sub(1).filter(|last| *last > 0)?;
     if definition.reduction.is_none() || !definition.is_box() || program.outputs.contains(&definition.tensor) {
         return None;
@@ -37,5 +35,5 @@ fn dimension(program: &Program, definition: &Definition, estimate: &[f64]) -> Op
         return None;
     }
     let sizes = extents(definition, estimate);
-    (0..last).rev().find(|&p| sizes[p] >= WIDE && is_along(p))
+    (0..last).rev().find(|&p| sizes[p] >= target.wide() && is_along(p))
 }
