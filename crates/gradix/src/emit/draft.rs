@@ -38,7 +38,10 @@ impl Draft {
         for _ in 0..count {
             let (head, before) = self.open.pop().expect("something is open");
             let last = self.written.pop().expect("something is open");
-            let (body, otherwise) = before.map_or((last.clone(), Vec::new()), |before| (before, last));
+            let (body, otherwise) = match before {
+                None => (last, Vec::new()),
+                Some(before) => (before, last),
+            };
             self.push(Code::Under(head, body, otherwise));
         }
     }
@@ -59,35 +62,34 @@ impl Draft {
 
     /// `for (int64_t v = low; v <= high; v += step)`
     pub fn each(&mut self, v: &Value, low: impl Into<Value>, high: &Value, step: impl Into<Value>) {
-        let start = vec![(v.clone(), low.into())];
-        let advance = vec![Code::Advance(v.clone(), step.into())];
-        self.open(Head::For { start, test: v.at_most(high), advance, unrolled: false });
-    }
-
-    /// `for (int64_t v = begin; v < end; v += step)`
-    pub fn steps(&mut self, v: &Value, begin: &Value, end: &Value, step: Value) {
-        let (start, advance) = (vec![(v.clone(), begin.clone())], vec![Code::Advance(v.clone(), step)]);
-        self.open(Head::For { start, test: v.below(end), advance, unrolled: false });
+        self.repeat(vec![(v.clone(), low.into())], v.at_most(high), v, step);
     }
 
     /// `for (int64_t v = low, end = high; v <= end; v += step)`
     pub fn each_to(&mut self, v: &Value, low: Value, high: Value, step: impl Into<Value>) {
         let end = self.fresh("end", Type::Whole);
-        let advance = vec![Code::Advance(v.clone(), step.into())];
-        let start = vec![(v.clone(), low), (end.clone(), high)];
-        self.open(Head::For { start, test: v.at_most(end), advance, unrolled: false });
+        self.repeat(vec![(v.clone(), low), (end.clone(), high)], v.at_most(end), v, step);
+    }
+
+    /// `for (int64_t v = begin; v < end; v += step)`
+    pub fn steps(&mut self, v: &Value, begin: impl Into<Value>, end: impl Into<Value>, step: impl Into<Value>) {
+        self.repeat(vec![(v.clone(), begin.into())], v.below(end), v, step);
     }
 
     /// `for (; test; v += step)`
     pub fn go_on(&mut self, v: &Value, test: Value, step: impl Into<Value>) {
-        let advance = vec![Code::Advance(v.clone(), step.into())];
-        self.open(Head::For { start: Vec::new(), test, advance, unrolled: false });
+        self.repeat(Vec::new(), test, v, step);
     }
 
-    /// `for (int64_t v = 0; v < count; v++)`
-    pub fn times(&mut self, v: &Value, count: impl Into<Value>, unrolled: bool) {
-        let advance = vec![Code::Advance(v.clone(), 1.into())];
-        self.open(Head::For { start: vec![(v.clone(), 0.into())], test: v.below(count), advance, unrolled });
+    fn repeat(&mut self, start: Vec<(Value, Value)>, test: Value, v: &Value, step: impl Into<Value>) {
+        let advance = vec![Code::Advance(v.clone(), step.into())];
+        self.open(Head::For { start, test, advance, unrolled: false });
+    }
+
+    /// `for (int v = 0; v < count; v++)`, written out.
+    pub fn unrolled(&mut self, v: &Value, count: Value) {
+        let (start, advance) = (vec![(v.clone(), 0.into())], vec![Code::Advance(v.clone(), 1.into())]);
+        self.open(Head::For { start, test: v.below(count), advance, unrolled: true });
     }
 
     /// A name that nothing else has.

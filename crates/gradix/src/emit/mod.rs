@@ -1,7 +1,7 @@
 //! Source code from a [`Nest`](crate::nest::Nest).
 //!
-//! An emitter turns a nest into a [`tree`], and the tree is printed. What emitters of the C family share stands here: the
-//! tree and its `print`, the [`draft`] in which code is written, [`names`] and index expressions, and [`values`]: a graph of
+//! An emitter turns a nest into a tree, and the tree is printed. What emitters of the C family share stands here: the
+//! `tree` and its `print`, the `draft` in which code is written, `names` and index expressions, and `values`: a graph of
 //! expressions as statements. [`mod@c`] is the emitter for processors.
 
 pub mod c;

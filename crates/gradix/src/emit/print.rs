@@ -1,6 +1,6 @@
 //! The tree as C text: indented, with as few parentheses as its reader and the compiler's warnings want.
 
-use super::tree::{Code, Head, Operator, Prefix, Routine, Type, Value};
+use super::tree::{Code, Head, Operator, Routine, Type, Value};
 use crate::nest::Real;
 use crate::program::expr::Number;
 use gradix_int::Int;
@@ -29,70 +29,82 @@ pub fn value(value: &Value) -> String {
         Value::Whole(number) => integer(number),
         Value::Real(number, real) => literal(*number, *real),
         Value::Name(name, _) => name.to_string(),
-        Value::Prefix(prefix, a) => format!("{}{}", sign(*prefix), within(a, Strength::of(value))),
-        Value::Binary(operator, both) => binary(*operator, &both[0], &both[1]),
-        Value::Choice(all) => {
-            let [test, yes, no] = &**all;
-            format!("{} ? {} : {}", within(test, Strength::Binary(Operator::Or)), self::value(yes), self::value(no))
-        }
-        Value::Element(both) => format!("{}[{}]", within(&both[0], Strength::Whole), self::value(&both[1])),
-        Value::Cast(kind, a) => format!("({}){}", type_name(*kind), within(a, Strength::Prefix)),
-        Value::Call(callee, arguments) => {
-            format!("{}({})", callee.name, arguments.iter().map(self::value).collect::<Vec<_>>().join(", "))
-        }
+        Value::Made(operator, operands) => made(operator, operands, strength(value)),
     }
 }
 
-/// How strongly the parts of a value hold together.
-#[derive(Clone, Copy, PartialEq)]
-enum Strength {
-    Whole,
-    Prefix,
-    Binary(Operator),
-    Choice,
-}
-
-impl Strength {
-    fn of(value: &Value) -> Strength {
-        match value {
-            Value::Whole(number) if *number < Int::ZERO => Strength::Choice,
-            Value::Whole(_) | Value::Name(..) | Value::Element(_) | Value::Call(..) => Strength::Whole,
-            Value::Real(number, _) if number.value().is_sign_negative() => Strength::Choice,
-            Value::Real(..) => Strength::Whole,
-            // The sign of a product may be that of its first factor.
-            Value::Prefix(Prefix::Negative, a) => match **a {
-                Value::Binary(Operator::Times, _) => Strength::Binary(Operator::Times),
-                _ => Strength::Prefix,
-            },
-            Value::Prefix(..) | Value::Cast(..) => Strength::Prefix,
-            Value::Binary(operator, _) => Strength::Binary(*operator),
-            Value::Choice(_) => Strength::Choice,
+fn made(operator: &Operator, operands: &[Value], own: usize) -> String {
+    let (sign, _) = written(operator);
+    match (operator, operands) {
+        (Operator::Call(callee), _) => {
+            format!("{}({})", callee.name, operands.iter().map(value).collect::<Vec<_>>().join(", "))
         }
-    }
-
-    /// The larger, the stronger.
-    fn level(self) -> usize {
-        match self {
-            Strength::Whole => 10,
-            Strength::Prefix => 9,
-            Strength::Binary(Operator::Times | Operator::Over) => 8,
-            Strength::Binary(Operator::Plus | Operator::Minus) => 7,
-            Strength::Binary(Operator::Below | Operator::AtMost | Operator::AtLeast) => 6,
-            Strength::Binary(Operator::Equals | Operator::Differs) => 5,
-            Strength::Binary(Operator::Meet) => 4,
-            Strength::Binary(Operator::Join) => 3,
-            Strength::Binary(Operator::And) => 2,
-            Strength::Binary(Operator::Or) => 1,
-            Strength::Choice => 0,
-        }
+        (Operator::Element, [a, b]) => format!("{}[{}]", within(a, own), value(b)),
+        (Operator::Cast(kind), [a]) => format!("({}){}", type_name(*kind), within(a, own)),
+        (Operator::Choice, [test, yes, no]) => format!("{} ? {} : {}", within(test, own + 1), value(yes), value(no)),
+        // A sign before a sign has parentheses between them.
+        (_, [a]) => format!("{sign}{}", parenthesised(a, strength(a) < own || strength(a) == SIGN)),
+        (_, [a, b]) => binary(operator, a, b, own),
+        _ => unreachable!("operators have one or two operands"),
     }
 }
 
-/// An operand of something that holds together this strongly; a sign before a sign has parentheses between them.
-fn within(operand: &Value, strength: Strength) -> String {
-    let weaker = Strength::of(operand).level() < strength.level();
-    let signs = strength == Strength::Prefix && matches!(operand, Value::Prefix(..));
-    parenthesised(operand, weaker || signs)
+/// How strongly the operands of something are held together by a sign before it.
+const SIGN: usize = 9;
+
+/// How an operator is written, and how strongly it holds its operands together.
+fn written(operator: &Operator) -> (&'static str, usize) {
+    match operator {
+        Operator::Element | Operator::Call(_) => ("", 10),
+        Operator::Cast(_) => ("", SIGN),
+        Operator::Negative => ("-", SIGN),
+        Operator::Not => ("!", SIGN),
+        Operator::Opposite => ("~", SIGN),
+        Operator::Held => ("*", SIGN),
+        Operator::Times => ("*", 8),
+        Operator::Over => ("/", 8),
+        Operator::Plus => ("+", 7),
+        Operator::Minus => ("-", 7),
+        Operator::Below => ("<", 6),
+        Operator::AtMost => ("<=", 6),
+        Operator::AtLeast => (">=", 6),
+        Operator::Equals => ("==", 5),
+        Operator::Differs => ("!=", 5),
+        Operator::Meet => ("&", 4),
+        Operator::Join => ("|", 3),
+        Operator::And => ("&&", 2),
+        Operator::Or => ("||", 1),
+        Operator::Choice => ("?", 0),
+    }
+}
+
+/// How strongly the parts of a value hold together: a sign before a number is part of nothing.
+fn strength(value: &Value) -> usize {
+    match value {
+        Value::Whole(number) => {
+            if *number < Int::ZERO {
+                0
+            } else {
+                10
+            }
+        }
+        Value::Real(number, _) => {
+            if number.value().is_sign_negative() {
+                0
+            } else {
+                10
+            }
+        }
+        Value::Name(..) => 10,
+        // The sign of a product may be that of its first factor.
+        Value::Made(Operator::Negative, operands) if matches!(operands[0], Value::Made(Operator::Times, _)) => 8,
+        Value::Made(operator, _) => written(operator).1,
+    }
+}
+
+/// An operand of something that holds together this strongly.
+fn within(operand: &Value, own: usize) -> String {
+    parenthesised(operand, strength(operand) < own)
 }
 
 fn parenthesised(operand: &Value, needed: bool) -> String {
@@ -102,46 +114,14 @@ fn parenthesised(operand: &Value, needed: bool) -> String {
 
 /// Whole numbers are multiplied and divided without spaces, and added from left to right. Where one kind of test is part
 /// of another, parentheses help.
-fn binary(operator: Operator, a: &Value, b: &Value) -> String {
-    let own = Strength::Binary(operator);
-    let logical = matches!(operator, Operator::Meet | Operator::Join | Operator::And | Operator::Or);
-    let mixed = |operand: &Value| match Strength::of(operand) {
-        Strength::Binary(inner) => logical && inner != operator && Strength::Binary(inner).level() < 5,
-        Strength::Whole | Strength::Prefix | Strength::Choice => false,
-    };
-    let left = parenthesised(a, Strength::of(a).level() < own.level() || mixed(a));
-    let in_order = operator == Operator::Plus && b.kind().is_exact();
-    let stronger = Strength::of(b).level() > own.level() || in_order && Strength::of(b).level() == own.level();
-    let right = parenthesised(b, !stronger || mixed(b));
-    let tight = matches!(operator, Operator::Times | Operator::Over) && a.kind() == Type::Whole;
-    if tight { format!("{left}{}{right}", symbol(operator)) } else { format!("{left} {} {right}", symbol(operator)) }
-}
-
-fn symbol(operator: Operator) -> &'static str {
-    match operator {
-        Operator::Times => "*",
-        Operator::Over => "/",
-        Operator::Plus => "+",
-        Operator::Minus => "-",
-        Operator::Below => "<",
-        Operator::AtMost => "<=",
-        Operator::AtLeast => ">=",
-        Operator::Equals => "==",
-        Operator::Differs => "!=",
-        Operator::Meet => "&",
-        Operator::Join => "|",
-        Operator::And => "&&",
-        Operator::Or => "||",
-    }
-}
-
-fn sign(prefix: Prefix) -> &'static str {
-    match prefix {
-        Prefix::Negative => "-",
-        Prefix::Not => "!",
-        Prefix::Opposite => "~",
-        Prefix::At => "*",
-    }
+fn binary(operator: &Operator, a: &Value, b: &Value, own: usize) -> String {
+    let mixed =
+        |operand: &Value| (1..5).contains(&own) && (1..5).contains(&strength(operand)) && strength(operand) != own;
+    let in_order = *operator == Operator::Plus && b.kind().is_exact() && strength(b) == own;
+    let left = parenthesised(a, strength(a) < own || mixed(a));
+    let right = parenthesised(b, strength(b) <= own && !in_order || mixed(b));
+    let between = if own == 8 && a.kind() == Type::Whole { "" } else { " " };
+    format!("{left}{between}{}{between}{right}", written(operator).0)
 }
 
 fn type_name(kind: Type) -> String {
@@ -220,12 +200,7 @@ impl Printer {
     fn code(&mut self, code: &Code) {
         match code {
             Code::Under(head, body, otherwise) => self.compound(head, body, otherwise),
-            Code::Declare { .. }
-            | Code::Assign(..)
-            | Code::Advance(..)
-            | Code::Do(_)
-            | Code::Mention(_)
-            | Code::Continue => self.line(format!("{};", simple(code))),
+            simple => self.line(format!("{};", self::simple(simple))),
         }
     }
 

@@ -62,48 +62,36 @@ impl Type {
     }
 }
 
-/// Operators of two values, those that bind tightest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What values are made with.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Operator {
-    /// `*`
+    Negative,
+    Not,
+    /// `~`: in every lane.
+    Opposite,
+    /// `*p`
+    Held,
+    Cast(Type),
     Times,
-    /// `/`
     Over,
-    /// `+`
     Plus,
-    /// `-`
     Minus,
-    /// `<`
     Below,
-    /// `<=`
     AtMost,
-    /// `>=`
     AtLeast,
-    /// `==`
     Equals,
-    /// `!=`
     Differs,
     /// `&`: in every lane.
     Meet,
     /// `|`: in every lane.
     Join,
-    /// `&&`
     And,
-    /// `||`
     Or,
-}
-
-/// Operators of one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prefix {
-    /// `-`
-    Negative,
-    /// `!`
-    Not,
-    /// `~`: in every lane.
-    Opposite,
-    /// `*`: what is there.
-    At,
+    /// `a ? b : c`
+    Choice,
+    /// `a[b]`
+    Element,
+    Call(Callee),
 }
 
 /// An expression of C.
@@ -115,18 +103,8 @@ pub enum Value {
     Real(Number, Real),
     /// A variable, a constant, an array.
     Name(Rc<str>, Type),
-    /// `-a`
-    Prefix(Prefix, Box<Value>),
-    /// `a + b`
-    Binary(Operator, Box<[Value; 2]>),
-    /// `a ? b : c`
-    Choice(Box<[Value; 3]>),
-    /// `a[b]`
-    Element(Box<[Value; 2]>),
-    /// `(type)a`
-    Cast(Type, Box<Value>),
-    /// `f(a, b)`
-    Call(Callee, Vec<Value>),
+    /// Made of others.
+    Made(Operator, Vec<Value>),
 }
 
 /// What is called.
@@ -210,7 +188,7 @@ impl Callee {
     }
 
     pub fn call<const N: usize>(self, arguments: [Value; N]) -> Value {
-        Value::Call(self, arguments.into())
+        Value::Made(Operator::Call(self), arguments.into())
     }
 }
 
@@ -229,14 +207,8 @@ impl Value {
         match self {
             Value::Whole(_) => Type::Whole,
             Value::Real(..) => Type::Real,
-            Value::Name(_, kind) | Value::Cast(kind, _) => *kind,
-            Value::Prefix(Prefix::At, a) => a.kind().target(),
-            Value::Prefix(Prefix::Not, _) => Type::Int,
-            Value::Prefix(Prefix::Negative | Prefix::Opposite, a) => a.kind(),
-            Value::Binary(operator, both) => operator.kind(both[0].kind(), both[1].kind()),
-            Value::Choice(all) => all[1].kind(),
-            Value::Element(both) => both[0].kind().target(),
-            Value::Call(callee, _) => callee.result,
+            Value::Name(_, kind) => *kind,
+            Value::Made(operator, operands) => operator.kind(operands),
         }
     }
 
@@ -250,20 +222,20 @@ impl Value {
     }
 
     pub fn at(&self, place: impl Into<Value>) -> Value {
-        Value::Element(Box::new([self.clone(), place.into()]))
+        Value::Made(Operator::Element, vec![self.clone(), place.into()])
     }
 
     /// What stands at an address.
     pub fn held(self) -> Value {
-        self.prefix(Prefix::At)
+        Value::Made(Operator::Held, vec![self])
     }
 
-    pub fn prefix(self, prefix: Prefix) -> Value {
-        Value::Prefix(prefix, Box::new(self))
+    pub fn opposite(self) -> Value {
+        Value::Made(Operator::Opposite, vec![self])
     }
 
     pub fn cast(self, kind: Type) -> Value {
-        Value::Cast(kind, Box::new(self))
+        Value::Made(Operator::Cast(kind), vec![self])
     }
 
     /// Two values with an operator between them; a whole number that changes nothing is left out.
@@ -274,77 +246,45 @@ impl Value {
             Operator::Plus | Operator::Minus if other.is(0) => self,
             Operator::Times if self.is(1) || other.is(0) => other,
             Operator::Times | Operator::Over if self.is(0) || other.is(1) => self,
-            _ => Value::Binary(operator, Box::new([self, other])),
+            _ => Value::Made(operator, vec![self, other]),
         }
-    }
-
-    pub fn at_most(&self, other: impl Into<Value>) -> Value {
-        self.clone().with(Operator::AtMost, other)
-    }
-
-    pub fn at_least(&self, other: impl Into<Value>) -> Value {
-        self.clone().with(Operator::AtLeast, other)
-    }
-
-    pub fn below(&self, other: impl Into<Value>) -> Value {
-        self.clone().with(Operator::Below, other)
-    }
-
-    pub fn equals(&self, other: impl Into<Value>) -> Value {
-        self.clone().with(Operator::Equals, other)
-    }
-
-    pub fn differs(&self, other: impl Into<Value>) -> Value {
-        self.clone().with(Operator::Differs, other)
-    }
-
-    pub fn and(self, other: Value) -> Value {
-        self.with(Operator::And, other)
     }
 
     /// `self ? yes : no`
     pub fn choose(&self, yes: impl Into<Value>, no: impl Into<Value>) -> Value {
-        Value::Choice(Box::new([self.clone(), yes.into(), no.into()]))
+        Value::Made(Operator::Choice, vec![self.clone(), yes.into(), no.into()])
     }
 
     /// Several, with an operator between them.
     pub fn joined(operator: Operator, all: impl IntoIterator<Item = Value>) -> Option<Value> {
-        all.into_iter().reduce(|first, next| first.with(operator, next))
+        all.into_iter().reduce(|first, next| first.with(operator.clone(), next))
     }
 
     /// Visits it and all that it is made of.
     pub fn visit(&self, visit: &mut dyn FnMut(&Value)) {
         visit(self);
-        match self {
-            Value::Whole(_) | Value::Real(..) | Value::Name(..) => {}
-            Value::Prefix(_, a) | Value::Cast(_, a) => a.visit(visit),
-            Value::Binary(_, both) | Value::Element(both) => both.iter().for_each(|value| value.visit(visit)),
-            Value::Choice(all) => all.iter().for_each(|value| value.visit(visit)),
-            Value::Call(_, arguments) => arguments.iter().for_each(|value| value.visit(visit)),
+        if let Value::Made(_, operands) = self {
+            operands.iter().for_each(|value| value.visit(visit));
         }
     }
 }
 
 impl Operator {
-    fn kind(self, a: Type, b: Type) -> Type {
-        use Operator::{And, AtLeast, AtMost, Below, Differs, Equals, Join, Meet, Minus, Or, Over, Plus, Times};
-        let vector = a == Type::Vector || b == Type::Vector;
+    fn kind(&self, operands: &[Value]) -> Type {
+        use Operator::{
+            AtLeast, AtMost, Below, Differs, Equals, Join, Meet, Minus, Negative, Opposite, Over, Plus, Times,
+        };
+        let first = operands.first().map_or(Type::Nothing, Value::kind);
+        let vector = operands.iter().any(Value::is_vector);
         match self {
-            Times | Over | Plus | Minus | Meet | Join => {
-                if vector {
-                    Type::Vector
-                } else {
-                    a
-                }
-            }
-            Below | AtMost | AtLeast | Equals | Differs => {
-                if vector {
-                    Type::Mask
-                } else {
-                    Type::Int
-                }
-            }
-            And | Or => Type::Int,
+            Operator::Call(callee) => callee.result,
+            Operator::Cast(kind) => *kind,
+            Operator::Choice => operands[1].kind(),
+            Operator::Element | Operator::Held => first.target(),
+            Times | Over | Plus | Minus if vector => Type::Vector,
+            Times | Over | Plus | Minus | Meet | Join | Negative | Opposite => first,
+            Below | AtMost | AtLeast | Equals | Differs if vector => Type::Mask,
+            Below | AtMost | AtLeast | Equals | Differs | Operator::And | Operator::Or | Operator::Not => Type::Int,
         }
     }
 }
@@ -404,14 +344,14 @@ macro_rules! whole_numbers {
 whole_numbers! { i32 i64 usize }
 
 macro_rules! operators {
-    ($($name:ident $method:ident $operator:ident;)*) => {$(
-        impl<T: Into<Value>> $name<T> for Value {
+    ($($trait:ident $method:ident $operator:ident;)*) => {$(
+        impl<T: Into<Value>> $trait<T> for Value {
             type Output = Value;
             fn $method(self, other: T) -> Value {
                 self.with(Operator::$operator, other)
             }
         }
-        impl<T: Into<Value>> $name<T> for &Value {
+        impl<T: Into<Value>> $trait<T> for &Value {
             type Output = Value;
             fn $method(self, other: T) -> Value {
                 self.clone().with(Operator::$operator, other)
@@ -427,16 +367,35 @@ operators! {
     Div div Over;
 }
 
+macro_rules! comparisons {
+    ($($method:ident $operator:ident;)*) => {
+        impl Value {$(
+            pub fn $method(&self, other: impl Into<Value>) -> Value {
+                self.clone().with(Operator::$operator, other)
+            }
+        )*}
+    };
+}
+
+comparisons! {
+    at_most AtMost;
+    at_least AtLeast;
+    below Below;
+    equals Equals;
+    differs Differs;
+    and And;
+}
+
 impl Neg for Value {
     type Output = Value;
     fn neg(self) -> Value {
-        self.prefix(Prefix::Negative)
+        Value::Made(Operator::Negative, vec![self])
     }
 }
 
 impl Not for Value {
     type Output = Value;
     fn not(self) -> Value {
-        self.prefix(Prefix::Not)
+        Value::Made(Operator::Not, vec![self])
     }
 }

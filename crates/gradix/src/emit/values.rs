@@ -8,7 +8,7 @@
 
 use super::draft::Draft;
 use super::names::Names;
-use super::tree::{Callee, Code, Operator, Prefix, Type, Value};
+use super::tree::{Callee, Code, Operator, Type, Value};
 use crate::nest::Real;
 use crate::program::expr::Number;
 use crate::program::{Affine, Atom, BinaryOp, Comparison, Cond, CondId, Expr, ExprId, Exprs, TensorId, UnaryOp};
@@ -88,7 +88,7 @@ pub struct Values<'a, 'n> {
     pub instances: Instances,
     /// What stands for nodes that are at hand.
     pub given: HashMap<(ExprId, Instance), Value>,
-    pub done: HashMap<(ExprId, Instance), Value>,
+    done: HashMap<(ExprId, Instance), Value>,
     depends: HashMap<ExprId, Differs>,
 }
 
@@ -310,7 +310,7 @@ impl<'a, 'n> Values<'a, 'n> {
                 let (a, b) = (self.wide(*a, instance), self.wide(*b, instance));
                 a.with(comparison(*op), b).cast(Type::Mask)
             }
-            Cond::Not(a) => self.mask(*a, instance).prefix(Prefix::Opposite),
+            Cond::Not(a) => self.mask(*a, instance).opposite(),
             Cond::And(a, b) => self.mask(*a, instance).with(Operator::Meet, self.mask(*b, instance)),
             Cond::Or(a, b) => self.mask(*a, instance).with(Operator::Join, self.mask(*b, instance)),
         }

@@ -14,13 +14,14 @@ use super::draft::Draft;
 use super::integers::smaller;
 use super::names::{Common, Names};
 use super::print;
-use super::tree::{Callee, Code, Routine, Snippet, Type, Value};
+use super::tree::{Callee, Code, Operator, Routine, Snippet, Type, Value};
 use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Nest, Real, Scope, Step};
 use crate::program::TensorId;
 use crate::program::print::affine;
 use crate::target::Target;
 use leaf::Writer;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// One self-contained C11 file with a function for every kernel. It is compiled with `-ffp-contract=fast` (or off:
 /// then products are rounded on their own), and never with options that change the meaning of infinities or NaNs.
@@ -40,7 +41,7 @@ pub fn c(nest: &Nest, real: Real) -> String {
 /// What a value by itself needs of the library.
 fn snippet(value: &Value) -> Option<&'static Snippet> {
     match value {
-        Value::Call(callee, _) => callee.snippet,
+        Value::Made(Operator::Call(callee), _) => callee.snippet,
         _ => None,
     }
 }
@@ -114,7 +115,8 @@ fn kernel(nest: &Nest, number: usize, common: &Common, real: Real, shared: &mut 
     let inside = draft.finish();
     let mut draft = Draft::default();
     lay_out(&mut draft, &names, &locals);
-    let streams = mentions(&inside, |value| matches!(value, Value::Call(callee, _) if *callee == lanes::STREAM));
+    let streams =
+        mentions(&inside, |value| matches!(value, Value::Made(Operator::Call(callee), _) if *callee == lanes::STREAM));
     inside.into_iter().for_each(|code| draft.push(code));
     if streams {
         draft.run(lanes::streamed());
@@ -150,7 +152,7 @@ fn doc(nest: &Nest, kernel: &Kernel, locals: &[TensorId], [low, high, step]: &[V
 fn items(w: &mut Writer, kernel: &Kernel, [low, high, step]: [Value; 3]) {
     let [.., begin, end] = parameters();
     let [first, last, item] = [FIRST, LAST, ITEM].map(|v| w.names.variables[v].clone());
-    w.draft.steps(&item, &begin, &end, 1.into());
+    w.draft.steps(&item, begin, end, 1);
     w.draft.fix(&first, low + &item * &step);
     w.draft.fix(&last, smaller(high, &first + step - 1));
     w.draft.mention(&first);
@@ -221,7 +223,7 @@ fn with_declarations(names: &Names, code: Vec<Code>) -> Vec<Code> {
 }
 
 /// Declarations of the strides that are used.
-fn strides(names: &Names, used: &HashSet<String>) -> Vec<Code> {
+fn strides(names: &Names, used: &HashSet<Rc<str>>) -> Vec<Code> {
     let mut draft = Draft::default();
     for (buffer, strides) in names.strides.iter().enumerate() {
         for (dimension, stride) in strides.iter().enumerate().filter(|(_, stride)| is_in(stride, used)) {
@@ -232,17 +234,17 @@ fn strides(names: &Names, used: &HashSet<String>) -> Vec<Code> {
 }
 
 /// The names that code mentions.
-fn mentioned(code: &[Code]) -> HashSet<String> {
+fn mentioned(code: &[Code]) -> HashSet<Rc<str>> {
     let mut found = HashSet::new();
     let mut note = |value: &Value| {
         if let Value::Name(name, _) = value {
-            found.insert(name.to_string());
+            found.insert(name.clone());
         }
     };
     code.iter().for_each(|code| code.visit(&mut note));
     found
 }
 
-fn is_in(value: &Value, used: &HashSet<String>) -> bool {
+fn is_in(value: &Value, used: &HashSet<Rc<str>>) -> bool {
     matches!(value, Value::Name(name, _) if used.contains(&**name))
 }

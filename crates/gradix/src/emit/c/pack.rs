@@ -79,7 +79,7 @@ impl Contraction<'_> {
             return self.pack_rows_beside(w, parts, group);
         }
         let u = w.draft.fresh("u", Type::Whole);
-        w.draft.times(&u, self.row_count, false);
+        w.draft.steps(&u, 0, self.row_count, 1);
         let panels: Vec<Value> = (0..self.panels.by_row.len()).map(|n| self.row_panel(parts, n) + &u * TERMS).collect();
         w.draft.when(u.at_least(&group.rows));
         for panel in &panels {
@@ -150,7 +150,7 @@ impl Contraction<'_> {
         let saved = w.names.variables[row].clone();
         let at = self.open_terms(w, parts);
         let start = w.draft.fresh("v", Type::Whole);
-        w.draft.steps(&start, &0.into(), &count.into(), Value::width());
+        w.draft.steps(&start, 0, count, Value::width());
         let held = w.draft.constant("n", larger(0.into(), smaller(Value::width(), &group.rows - &start)));
         let stored = w.draft.constant("n", smaller(Value::width(), Value::from(count) - &start));
         let found = self.row_vectors(w, row, vec![&group.first + &start], vec![held]);

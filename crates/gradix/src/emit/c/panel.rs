@@ -326,7 +326,7 @@ impl Contraction<'_> {
         let mut counters = Vec::new();
         for held in &tables.held {
             let counter = w.draft.fresh("d", Type::Whole);
-            w.draft.times(&counter, held, false);
+            w.draft.steps(&counter, 0, held, 1);
             counters.push(counter);
         }
         let by_row = tables.by_row.iter().zip(&self.panels.by_row);
@@ -402,7 +402,7 @@ fn table(w: &mut Writer, stem: &str) -> Value {
 /// A table of terms that are as far apart as each other.
 fn counting_table(w: &mut Writer, stem: &str, step: Value) -> Value {
     let (table, at) = (table(w, stem), w.draft.fresh("at", Type::Whole));
-    w.draft.times(&at, TERMS, false);
+    w.draft.steps(&at, 0, TERMS, 1);
     w.draft.assign(&table.at(&at), &at * step);
     w.draft.close(1);
     table

@@ -5,7 +5,7 @@ use super::lanes::{Place, all, combine, load, neutral, put};
 use super::leaf::{Writer, lanes_of};
 use super::panel::{Contraction, Group, Parts, element};
 use crate::emit::integers::smaller;
-use crate::emit::tree::{Callee, Routine, Type, Value};
+use crate::emit::tree::{Callee, Operator, Routine, Type, Value};
 use crate::emit::values::{Instance, Instances};
 use crate::nest::TERMS;
 use crate::program::ExprId;
@@ -95,7 +95,7 @@ impl Contraction<'_> {
             sums.push(sum);
         }
         let at = Value::name("at", Type::Whole);
-        w.draft.times(&at, terms, false);
+        w.draft.steps(&at, 0, terms, 1);
         if let Some(ahead) = ahead {
             let prefetch = Callee::known("__builtin_prefetch".into());
             w.draft.run(prefetch.call([ahead + &at * Value::width(), 0.into(), 2.into()]));
@@ -181,7 +181,9 @@ impl Contraction<'_> {
         corner: Option<Value>,
     ) {
         let (lane, stop, width) = (w.variable(self.lane), &parts.last_lane, self.width());
-        let call = |rest: [Value; 3]| Value::Call(micro.clone(), operands.iter().cloned().chain(rest).collect());
+        let call = |rest: [Value; 3]| {
+            Value::Made(Operator::Call(micro.clone()), operands.iter().cloned().chain(rest).collect())
+        };
         let saved = std::mem::replace(&mut w.names.variables[self.row.variable], group.first.clone());
         let address = w.names.address(self.leaf.target, &self.leaf.subscripts);
         let [row_step, lane_step] =

@@ -85,12 +85,12 @@ fn square(w: &mut Writer, leaf: &Leaf, source: &Loop, target: &Loop, corner: &Va
     let row = w.draft.fresh("row", Type::Int);
     let held = square.at(&row);
     if let Some(op) = leaf.reduction {
-        w.draft.times(&row, Value::width(), true);
+        w.draft.unrolled(&row, Value::width());
         w.draft.assign(&held, all(neutral(op, w.real)));
         w.draft.close(1);
     }
     let opened = w.open_loops(&leaf.loops[leaf.outputs..]);
-    w.draft.times(&row, Value::width(), true);
+    w.draft.unrolled(&row, Value::width());
     w.draft.fix(&place, corner + &row);
     let value = w.values(Instances::lanes(source.variable, vec![lane], Vec::new())).wide(leaf.body, (0, 0));
     w.draft.assign(&held, leaf.reduction.map_or(value.clone(), |op| combine(op, &held, value, None)));
@@ -100,7 +100,7 @@ fn square(w: &mut Writer, leaf: &Leaf, source: &Loop, target: &Loop, corner: &Va
     let to = w.names.address(leaf.target, &leaf.subscripts);
     let step = w.names.step(leaf.target, &leaf.subscripts, source.variable);
     w.names.variables[target.variable] = saved;
-    w.draft.times(&row, Value::width(), true);
+    w.draft.unrolled(&row, Value::width());
     w.draft.run(Place::dense(to + &row * step, None).store(held));
     w.draft.close(1);
 }
