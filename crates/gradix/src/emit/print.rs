@@ -260,3 +260,67 @@ fn element_declared(name: &Value, constant: bool, array: bool) -> String {
         _ => declared(name, constant),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::tree::Callee;
+
+    fn whole(name: &str) -> Value {
+        Value::name(name, Type::Whole)
+    }
+
+    fn real(name: &str) -> Value {
+        Value::name(name, Type::Real)
+    }
+
+    #[test]
+    fn parentheses_stand_where_they_change_something() {
+        let [a, b, c] = ["a", "b", "c"].map(whole);
+        let cases = [
+            ((&a + &b) * &c, "(a + b)*c"),
+            (&a + &b * &c, "a + b*c"),
+            (&a - (&b - &c), "a - (b - c)"),
+            (&a + (&b - &c), "a + b - c"),
+            (&a / (&b * &c), "a/(b*c)"),
+            (-(&a * &b) + &c, "-a*b + c"),
+            (&c / -(&a * &b), "c/(-a*b)"),
+            (-(-a.clone()), "-(-a)"),
+            (!(a.below(&b)), "!(a < b)"),
+            (Value::from(-3) * &a, "(-3)*a"),
+            ((&a + 1).at_most(&b).and(c.equals(0)), "a + 1 <= b && c == 0"),
+            (a.and(&b).with(Operator::Or, &c), "(a && b) || c"),
+            (a.below(&b).choose(&a + 1, &b), "a < b ? a + 1 : b"),
+            ((&a + &b).held(), "*(a + b)"),
+            ((&a + &b).cast(Type::Real), "(gx_t)(a + b)"),
+            (Callee::known("f".into()).call([&a + 1, b.at(&c + 2)]), "f(a + 1, b[c + 2])"),
+        ];
+        cases.into_iter().for_each(|(tree, text)| assert_eq!(value(&tree), text));
+    }
+
+    #[test]
+    fn sums_of_reals_keep_their_order() {
+        assert_eq!(value(&(real("x") + (real("y") + real("z")))), "x + (y + z)");
+        assert_eq!(value(&(real("x") * real("y") + real("z"))), "x * y + z");
+    }
+
+    #[test]
+    fn whole_numbers_that_change_nothing_are_left_out() {
+        let a = whole("a");
+        for same in [&a + 0, &a - 0, &a * 1, &a / 1, Value::from(0) + &a, Value::from(1) * &a] {
+            assert_eq!(same, a);
+        }
+        assert_eq!(Value::from(0) * &a, Value::from(0));
+        let zero = Value::Real(Number::new(0.0), Real::F64);
+        assert_eq!(value(&(real("x") + zero)), "x + 0.0");
+    }
+
+    #[test]
+    fn literals_have_the_type_of_the_file() {
+        let literal = |number: f64, real| value(&Value::Real(Number::new(number), real));
+        assert_eq!([literal(0.1, Real::F64), literal(0.1, Real::F32)], ["0.1", "0.1f"]);
+        assert_eq!([literal(f64::NEG_INFINITY, Real::F64), literal(f64::NAN, Real::F32)], ["-GX_INF", "GX_NAN"]);
+        assert_eq!(value(&(real("x") - Value::Real(Number::new(-2.0), Real::F64))), "x - (-2.0)");
+        assert_eq!(value(&Value::from(1i64 << 40)), "INT64_C(1099511627776)");
+    }
+}
