@@ -61,7 +61,7 @@ fn defined(snippet: &Snippet) -> Vec<String> {
         let (head, rest) = line.split_once('(').unwrap_or((line, ""));
         if let Some(name) = line.strip_prefix("#define ") {
             found.extend(words(name).next().map(String::from));
-        } else if ["GX_INLINE ", "GX_WHOLE ", "static "].iter().any(|start| line.starts_with(start)) {
+        } else if ["GX_INLINE ", "GX_WHOLE ", "GX_MASK ", "static "].iter().any(|start| line.starts_with(start)) {
             found.extend(words(head).last().map(String::from));
         } else if line.starts_with("GX_") {
             let argument = words(rest).next().unwrap_or_default();

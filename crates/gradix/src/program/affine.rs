@@ -275,6 +275,13 @@ impl Affine {
     }
 }
 
+/// Whether an index moves an access from one element to the next.
+pub fn is_along(subscripts: &[Affine], index: usize) -> bool {
+    subscripts.split_last().is_some_and(|(last, others)| {
+        last.coefficient(&Atom::Index(index as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(index))
+    })
+}
+
 /// The greatest common divisor, not negative.
 pub fn gcd(a: &Int, b: &Int) -> Int {
     let (mut a, mut b) = (a.clone(), b.clone());

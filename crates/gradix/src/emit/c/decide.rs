@@ -2,8 +2,8 @@
 //! plain data, which the code that writes C obeys.
 
 use crate::nest::{Leaf, Loop, Nest, Scope, Shape, Step};
+use crate::program::affine::is_along;
 use crate::program::{Affine, BinaryOp, Expr, ExprId, Exprs, ReduceOp, TensorId};
-use crate::schedule::is_along;
 
 /// The positions of two loops of a leaf: along them the target and what is read have their neighbours.
 pub struct Turn {

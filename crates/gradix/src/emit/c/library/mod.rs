@@ -177,7 +177,10 @@ mod tests {
         for line in code(snippet.text).lines() {
             let word = match line.strip_prefix("#define ") {
                 Some(rest) => words(rest).next(),
-                None if ["GX_INLINE ", "GX_WHOLE ", "static "].iter().any(|start| line.starts_with(start)) => {
+                None if ["GX_INLINE ", "GX_WHOLE ", "GX_MASK ", "static "]
+                    .iter()
+                    .any(|start| line.starts_with(start)) =>
+                {
                     line.split('(').filter_map(|part| words(part).last()).find(|word| word.starts_with("gx_"))
                 }
                 None => line.strip_prefix("} ").and_then(|rest| words(rest).next()),
