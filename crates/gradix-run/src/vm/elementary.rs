@@ -1,6 +1,6 @@
 //! Elementary functions without branches, so that loops over them become vector code; within 2 ulp.
 //!
-//! The algorithms and coefficients are those of `gradix::emit::elementary`, which has them in C and explains them.
+//! The algorithms and coefficients are those of `gradix::emit::c::library`, which has them in C and explains them.
 
 use super::real::Isa;
 

@@ -39,7 +39,6 @@ GX_INLINE gx_v gx_sin_reduced(gx_v x, gx_v n, gx_v s) {
     }
 GX_SLOW(sin)
 GX_SLOW(cos)
-GX_SLOW(tan)
 
 /* The lowest bit of an integer-valued t - 1.5 2^52 (f64), as the sign. */
 GX_INLINE gx_v gx_parity(gx_v t) { return (gx_v)((gx_u)t << (GX_PICK(64, 32) - 1)); }
