@@ -352,7 +352,7 @@ fn range_of(rows: &[(Constraint, bool)], position: usize) -> Option<Range> {
             high.push(rest.floor_div(&-a));
         }
     }
-    let (low, high) = (distinct(low.into_iter()), distinct(high.into_iter()));
+    let (low, high) = (distinct(low), distinct(high));
     (!low.is_empty() && !high.is_empty()).then_some(Range { low, high })
 }
 

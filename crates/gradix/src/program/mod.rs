@@ -284,7 +284,7 @@ impl Range {
     }
 }
 
-/// Every bound once, in order.
+/// Each once, in order.
 pub fn distinct<T: PartialEq>(bounds: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut kept: Vec<T> = Vec::new();
     for bound in bounds {
