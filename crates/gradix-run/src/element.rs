@@ -1,8 +1,10 @@
 //! The two types of numbers.
+#![allow(unsafe_code, reason = "passes on what callers of the vm promise")]
 
 use crate::files::Dtype;
 use crate::machine::Translated;
 use crate::vm::{Real, Vm};
+use std::ops::Range;
 
 /// `f64` or `f32`.
 pub trait Element: Real + sealed::Sealed {
@@ -14,6 +16,11 @@ pub trait Element: Real + sealed::Sealed {
     fn to_f64(self) -> f64;
     /// Kernels for this type, if these are.
     fn translated(kernels: &Translated) -> Option<&Vm<Self>>;
+    /// [`Vm::kernel`], which is long: a function that is not generic is compiled once, and not in each crate that calls it.
+    ///
+    /// # Safety
+    /// As for [`Vm::kernel`].
+    unsafe fn run(vm: &Vm<Self>, kernel: usize, buffers: &[*mut Self], local: *mut Self, items: Range<usize>);
 }
 
 impl Element for f64 {
@@ -27,6 +34,11 @@ impl Element for f64 {
     fn translated(kernels: &Translated) -> Option<&Vm<Self>> {
         if let Translated::F64(vm) = kernels { Some(vm) } else { None }
     }
+    #[inline(never)]
+    unsafe fn run(vm: &Vm<f64>, kernel: usize, buffers: &[*mut f64], local: *mut f64, items: Range<usize>) {
+        // SAFETY: the caller's promise.
+        unsafe { vm.kernel(kernel, buffers, local, items) }
+    }
 }
 
 impl Element for f32 {
@@ -39,6 +51,11 @@ impl Element for f32 {
     }
     fn translated(kernels: &Translated) -> Option<&Vm<Self>> {
         if let Translated::F32(vm) = kernels { Some(vm) } else { None }
+    }
+    #[inline(never)]
+    unsafe fn run(vm: &Vm<f32>, kernel: usize, buffers: &[*mut f32], local: *mut f32, items: Range<usize>) {
+        // SAFETY: the caller's promise.
+        unsafe { vm.kernel(kernel, buffers, local, items) }
     }
 }
 

@@ -302,7 +302,7 @@ impl<T: Element> Call<'_, T> {
                 kernels.call(kernel, self.sizes, self.pointers, local, items.start as i64, items.end as i64);
             },
             // SAFETY: as the caller promises.
-            (Code::Vm, Some(vm)) => unsafe { vm.kernel(kernel, self.pointers, local, items) },
+            (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, self.pointers, local, items) },
             (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
         }
     }
