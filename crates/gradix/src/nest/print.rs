@@ -1,8 +1,9 @@
 //! A [`Nest`] as text, for people and for tests.
 
-use super::{Buffer, Kernel, LANE_BLOCK, Leaf, Nest, Panels, ROW_BLOCK, Scope, Step, TERMS, Tile};
+use super::{Buffer, Kernel, Leaf, Nest, Panels, Scope, Step, Tile};
 use crate::program::print;
 use crate::program::{Affine, Constraint, ExprId, Range, ReduceOp, TensorId};
+use crate::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
 use std::fmt::Write;
 
 /// The whole nest.
@@ -101,8 +102,11 @@ fn print_panels(
     text: &mut String,
 ) {
     let scratch = &nest[panels.scratch].name;
-    let rows = if panels.kept.is_some() { ROW_BLOCK } else { leaf.shape.rows.map_or(1, |(_, count)| count) };
-    let _ = writeln!(text, "{margin}pack into {scratch}, {TERMS} terms, {rows} rows and {LANE_BLOCK} lanes at a time:");
+    let rows = if panels.kept.is_some() { PANEL_ROWS } else { leaf.shape.rows.map_or(1, |(_, count)| count) };
+    let _ = writeln!(
+        text,
+        "{margin}pack into {scratch}, {PANEL_TERMS} terms, {rows} rows and {PANEL_LANES} lanes at a time:"
+    );
     let kept = panels.kept.map(|position| format!(", kept for all {}", names[leaf.loops[position].variable]));
     let rows = match (panels.rows_in_place, panels.rows_beside, panels.rows_in_lanes) {
         (true, ..) => "read in place".to_string(),

@@ -513,8 +513,7 @@ fn considered(draft: &Draft, taken: &Choice) -> Vec<(Option<usize>, f64)> {
 fn is_divided(definition: &Definition, index: usize) -> bool {
     let terms = definition.indices[definition.rank..].iter();
     let mut bounds = terms.flat_map(|term| term.range.low.iter().chain(&term.range.high));
-    let divides = |(atom, _): &(Atom, Int)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(index));
-    bounds.any(|bound| bound.terms().iter().any(divides))
+    bounds.any(|bound| bound.divides_index(index))
 }
 
 /// `d` where a subscript is the slab index plus `d`.

@@ -7,8 +7,9 @@ use super::panel::{Contraction, Group, Parts, Span, any_differs};
 use crate::emit::integers::{larger, smaller};
 use crate::emit::tree::{Callee, Code, Type, Value};
 use crate::emit::values::{Instance, Instances};
-use crate::nest::{Loop, TERMS};
+use crate::nest::Loop;
 use crate::program::ExprId;
+use crate::target::cost::PANEL_TERMS;
 
 impl Contraction<'_> {
     pub fn pack_terms(&self, w: &mut Writer, parts: &Parts) {
@@ -17,7 +18,7 @@ impl Contraction<'_> {
         }
         let at = self.open_terms(w, parts);
         for (number, value) in numbers(w, &self.panels.by_term).into_iter().enumerate() {
-            w.draft.assign(&parts.term_panel.at(&at + number * TERMS), value);
+            w.draft.assign(&parts.term_panel.at(&at + number * PANEL_TERMS), value);
         }
         self.close_terms(w, &at);
     }
@@ -80,7 +81,8 @@ impl Contraction<'_> {
         }
         let u = w.draft.fresh("u", Type::Whole);
         w.draft.steps(&u, 0, self.row_count, 1);
-        let panels: Vec<Value> = (0..self.panels.by_row.len()).map(|n| self.row_panel(parts, n) + &u * TERMS).collect();
+        let panels: Vec<Value> =
+            (0..self.panels.by_row.len()).map(|n| self.row_panel(parts, n) + &u * PANEL_TERMS).collect();
         w.draft.when(u.at_least(&group.rows));
         for panel in &panels {
             let clear = Callee::of("gx_clear", Type::Nothing, &library::CLEAR);
@@ -103,7 +105,7 @@ impl Contraction<'_> {
 
     /// Where the rows of an operand are packed to.
     pub fn row_panel(&self, parts: &Parts, number: usize) -> Value {
-        &parts.row_panel + number * self.row_count * TERMS
+        &parts.row_panel + number * self.row_count * PANEL_TERMS
     }
 
     /// Packs the terms of a row along the innermost loop.

@@ -19,8 +19,9 @@ use super::leaf::{Writer, lanes_of};
 use super::library;
 use crate::emit::integers::smaller;
 use crate::emit::tree::{Callee, Operator, Type, Value};
-use crate::nest::{LANE_BLOCK, Leaf, Loop, Nest, Panels, ROW_BLOCK, TERMS};
+use crate::nest::{Leaf, Loop, Nest, Panels};
 use crate::program::{Affine, Expr, ExprId, ReduceOp, TensorId};
+use crate::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
 
 /// Writes a leaf that has panels, rows and lanes.
 pub fn write(w: &mut Writer, leaf: &Leaf) {
@@ -175,9 +176,9 @@ impl Contraction<'_> {
     fn write(&self, w: &mut Writer, tables: Tables) {
         let scratch = w.names.address(self.panels.scratch, &[Affine::constant(0)]);
         let row_panel = w.draft.constant("rows", scratch);
-        let kept_rows = if self.kept.is_some() { ROW_BLOCK } else { self.row_count };
-        let term_panel = w.draft.constant("terms", &row_panel + self.panels.by_row.len() * TERMS * kept_rows);
-        let lane_panel = w.draft.constant("lanes", &term_panel + self.panels.by_term.len() * TERMS);
+        let kept_rows = if self.kept.is_some() { PANEL_ROWS } else { self.row_count };
+        let term_panel = w.draft.constant("terms", &row_panel + self.panels.by_row.len() * PANEL_TERMS * kept_rows);
+        let lane_panel = w.draft.constant("lanes", &term_panel + self.panels.by_term.len() * PANEL_TERMS);
         let (low, high) = w.range(self.row);
         let (first_row, last_row) = (w.draft.constant("m", low), w.draft.constant("m", high));
         let enough = (&last_row - &first_row + 1).at_least(self.row_count);
@@ -202,10 +203,10 @@ impl Contraction<'_> {
         }
     }
 
-    /// How far each loop of the reduction advances, so that a box has at most `TERMS` terms, and all have about as many.
+    /// How far each loop of the reduction advances, so that a box has at most `PANEL_TERMS` terms, and all have about as many.
     fn spans(&self, w: &mut Writer) -> Vec<Span> {
         let evenly = Callee::of("gx_evenly", Type::Whole, &library::EVENLY);
-        let room = w.draft.variable("room", TERMS);
+        let room = w.draft.variable("room", PANEL_TERMS);
         let mut spans = Vec::new();
         for l in self.terms.iter().rev() {
             let (low, high) = w.range(l);
@@ -238,7 +239,7 @@ impl Contraction<'_> {
 
     /// Some rows at a time: for each box, rows are packed and kept for all blocks of lanes.
     fn by_rows(&self, w: &mut Writer, mut parts: Parts, blocks: &Loop) {
-        let height = ROW_BLOCK / self.row_count * self.row_count;
+        let height = PANEL_ROWS / self.row_count * self.row_count;
         self.start_fresh(w, &parts);
         self.open_boxes(w, &parts);
         self.pack_terms(w, &parts);
@@ -278,7 +279,7 @@ impl Contraction<'_> {
 
     /// Where a group of rows is packed to, among those that are kept.
     fn own_panel(&self, panels: &Value, group: &Group, parts: &Parts) -> Value {
-        let size = self.panels.by_row.len() * self.row_count * TERMS;
+        let size = self.panels.by_row.len() * self.row_count * PANEL_TERMS;
         panels + (&group.first - &parts.first_row) / self.row_count * size
     }
 
@@ -289,7 +290,7 @@ impl Contraction<'_> {
         let (low, high) = w.range(self.lane);
         let (first, last) = (w.draft.constant("n", low), w.draft.constant("n", high));
         let block = w.draft.fresh("block", Type::Whole);
-        let block_width = Value::from(LANE_BLOCK) / self.width() * self.width();
+        let block_width = Value::from(PANEL_LANES) / self.width() * self.width();
         w.draft.each(&block, &first, &last, block_width.clone());
         w.draft.fix(stop, smaller(last, &block + block_width - 1));
         if let Some(enough) = &parts.enough_lanes {
@@ -396,13 +397,13 @@ pub fn any_differs(held: &[Value], now: &[Value]) -> Value {
 
 /// A table for the terms of a box.
 fn table(w: &mut Writer, stem: &str) -> Value {
-    w.draft.array(stem, &Type::Whole, TERMS)
+    w.draft.array(stem, &Type::Whole, PANEL_TERMS)
 }
 
 /// A table of terms that are as far apart as each other.
 fn counting_table(w: &mut Writer, stem: &str, step: Value) -> Value {
     let (table, at) = (table(w, stem), w.draft.fresh("at", Type::Whole));
-    w.draft.steps(&at, 0, TERMS, 1);
+    w.draft.steps(&at, 0, PANEL_TERMS, 1);
     w.draft.assign(&table.at(&at), &at * step);
     w.draft.close(1);
     table

@@ -7,8 +7,8 @@ use super::panel::{Contraction, Group, Parts, element};
 use crate::emit::integers::smaller;
 use crate::emit::tree::{Callee, Operator, Routine, Type, Value};
 use crate::emit::values::{Instance, Instances};
-use crate::nest::TERMS;
 use crate::program::ExprId;
+use crate::target::cost::PANEL_TERMS;
 
 /// What the function takes.
 struct Parameters {
@@ -158,7 +158,7 @@ impl Contraction<'_> {
         let mut operands = vec![parts.terms.clone()];
         operands.extend(self.row_operands(w, parts, &first_row, &first_lane));
         operands.extend(self.lane_operands(w, parts, &first_row, &first_lane, &panel));
-        operands.extend((0..self.panels.by_term.len()).map(|n| &parts.term_panel + n * TERMS));
+        operands.extend((0..self.panels.by_term.len()).map(|n| &parts.term_panel + n * PANEL_TERMS));
         operands.extend(ahead);
         let corner = match (&parts.enough_rows, &parts.enough_lanes) {
             (None, None) => None,
@@ -210,7 +210,7 @@ impl Contraction<'_> {
         let operand = |(number, id): (usize, &ExprId)| {
             let packed = self.row_panel(parts, number);
             let Some(enough) = &parts.enough_rows else {
-                let (row_step, term) = if self.panels.rows_beside { (1, self.row_count) } else { (TERMS, 1) };
+                let (row_step, term) = if self.panels.rows_beside { (1, self.row_count) } else { (PANEL_TERMS, 1) };
                 return [packed, row_step.into(), term.into()];
             };
             let (address, [row_step, term]) = self.in_place(w, *id, parts, first_row, first_lane);
@@ -218,7 +218,7 @@ impl Contraction<'_> {
                 (Some(table), Some(packed)) => enough.choose(table, packed),
                 _ => enough.choose(term, 1),
             };
-            [enough.choose(address, packed), enough.choose(row_step, TERMS), terms]
+            [enough.choose(address, packed), enough.choose(row_step, PANEL_TERMS), terms]
         };
         self.panels.by_row.iter().enumerate().flat_map(operand).collect()
     }

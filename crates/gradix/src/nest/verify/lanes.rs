@@ -1,7 +1,7 @@
 //! That lanes and unrolled loops do the same thing at every value, and that what is packed is all that is read.
 
 use super::super::{Leaf, Nest, Panels, Scope, Shape};
-use crate::program::{Affine, Atom, Expr, ExprId, Exprs};
+use crate::program::{Affine, Expr, ExprId, Exprs};
 use gradix_int::Int;
 
 /// Checks the shape of a leaf of a kernel:
@@ -35,7 +35,7 @@ pub fn shape(nest: &Nest, kernel: usize, leaf: &Leaf) -> Result<(), &'static str
 fn is_even(exprs: &Exprs, leaf: &Leaf, variable: usize) -> bool {
     let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
     let mut decided = bounds.chain(leaf.guards.iter().map(|guard| &guard.affine));
-    let straight = |affine: &Affine| !is_divided(affine, variable);
+    let straight = |affine: &Affine| !affine.divides_index(variable);
     let mut body = true;
     exprs.visit_affines(leaf.body, &mut |affine| body &= straight(affine));
     let conditions = exprs.index_conditions(leaf.body);
@@ -43,10 +43,6 @@ fn is_even(exprs: &Exprs, leaf: &Leaf, variable: usize) -> bool {
         && !conditions.iter().any(|condition| condition.affine.uses_index(variable))
         && leaf.subscripts.iter().all(straight)
         && body
-}
-
-fn is_divided(affine: &Affine, variable: usize) -> bool {
-    affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(variable)))
 }
 
 /// Checks what a contraction packs:
@@ -116,6 +112,6 @@ fn is_covered(exprs: &Exprs, id: ExprId, parts: &[ExprId]) -> bool {
 /// Whether a part is an element, the same distance apart from term to term, and from lane to lane one after the other.
 fn is_in_place(exprs: &Exprs, part: ExprId, terms: &[usize], along: Option<usize>) -> bool {
     let Expr::Access(_, subscripts) = &exprs[part] else { return false };
-    let even = subscripts.iter().all(|s| terms.iter().all(|term| !is_divided(s, *term)));
+    let even = subscripts.iter().all(|s| terms.iter().all(|term| !s.divides_index(*term)));
     even && along.is_none_or(|lane| crate::program::affine::is_along(subscripts, lane))
 }

@@ -111,19 +111,21 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
         [low, high, step].into_iter().try_for_each(|affine| visit.bound(affine, &[]))?;
         visit.steps(&kernel.steps, &mut bound, &context)?;
         visit.items()?;
-        let made: BTreeSet<TensorId> = written::writers(&kernel.steps, None).iter().map(|w| w.leaf.target).collect();
+        let made: BTreeSet<TensorId> = super::leaves(&kernel.steps).iter().map(|leaf| leaf.target).collect();
         let lasts = |buffer: &TensorId| matches!(nest[*buffer].scope, Scope::Run | Scope::Output(_));
-        whole.extend(made.into_iter().filter(lasts).filter(|buffer| unwritten(nest, number, *buffer).is_empty()));
+        let is_whole = |buffer: &TensorId| unwritten(nest, number, *buffer).is_some_and(|open| open.is_empty());
+        whole.extend(made.into_iter().filter(lasts).filter(is_whole));
     }
     let buffers = (0..nest.buffers.len() as u32).map(TensorId);
     let last = nest.kernels.len().saturating_sub(1);
     let results = buffers.filter(|buffer| matches!(nest[*buffer].scope, Scope::Output(_)));
-    checks.extend(results.filter(|buffer| !whole.contains(buffer)).flat_map(|buffer| unwritten(nest, last, buffer)));
+    let open = results.filter(|buffer| !whole.contains(buffer)).filter_map(|buffer| unwritten(nest, last, buffer));
+    checks.extend(open.flatten());
     Ok(checks)
 }
 
-/// What is not proved to be written by the kernels up to this one, of all elements of a buffer.
-fn unwritten(nest: &Nest, kernel: usize, buffer: TensorId) -> Vec<Check> {
+/// What is not proved to be written by the kernels up to this one, of all elements of a buffer; `None` if that can't be told.
+fn unwritten(nest: &Nest, kernel: usize, buffer: TensorId) -> Option<Vec<Check>> {
     // Places have variables of their own.
     let first = nest.kernels.iter().map(|kernel| kernel.variables.len()).max().unwrap_or(0);
     let extents = nest[buffer].extents.iter().enumerate();
@@ -132,7 +134,7 @@ fn unwritten(nest: &Nest, kernel: usize, buffer: TensorId) -> Vec<Check> {
     let place: Vec<Affine> = (0..nest[buffer].extents.len()).map(|d| Affine::index(first + d)).collect();
     let open = written::unwritten(nest, &nest.kernels[..nest.kernels.len().min(kernel + 1)], buffer, &place, &known);
     let check = |outside| Check { kernel, buffer, rule: Rule::WrittenAtAll, outside };
-    open.into_iter().map(check).collect()
+    Some(open?.into_iter().map(check).collect())
 }
 
 /// Whether a check holds for these sizes. Where the search was cut short, accesses count as wrong; of what is written, which
@@ -260,7 +262,7 @@ impl Visit<'_> {
         };
         let number = self.number;
         let check = |outside| Check { kernel: number, buffer, rule: Rule::WrittenBefore, outside };
-        self.checks.extend(open.into_iter().map(check));
+        self.checks.extend(open.into_iter().flatten().map(check));
     }
 
     /// Items share nothing that one of them writes.

@@ -52,8 +52,8 @@ impl Writer<'_> {
     }
 }
 
-/// Places that are written nowhere, each as constraints that would have no solution otherwise.
-pub type Uncovered = Vec<Vec<Constraint>>;
+/// Places that are written nowhere, each as constraints that would have no solution otherwise; `None` where that can't be told.
+pub type Uncovered = Option<Vec<Vec<Constraint>>>;
 
 /// More parts of the places than this are not told apart.
 const MAX_REGIONS: usize = 24;
@@ -95,11 +95,11 @@ pub fn writers<'a>(steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>>
 }
 
 /// The parts of a region in which no writer's conditions hold. Where the places of a writer could not be solved for, or too
-/// many parts are left to tell, nothing is said.
+/// many parts are left, that can't be told.
 fn left(known: &Facts, writers: Vec<Option<Vec<Constraint>>>) -> Uncovered {
     let holds = |conditions: &Vec<Constraint>| conditions.iter().all(|condition| known.implies(condition));
     if writers.iter().flatten().any(holds) {
-        return Vec::new();
+        return Some(Vec::new());
     }
     let mut regions = vec![known.known().to_vec()];
     let is_complete = writers.iter().all(Option::is_some);
@@ -109,7 +109,7 @@ fn left(known: &Facts, writers: Vec<Option<Vec<Constraint>>>) -> Uncovered {
             break;
         }
     }
-    if is_complete && regions.len() <= MAX_REGIONS { regions } else { Vec::new() }
+    (regions.is_empty() || is_complete && regions.len() <= MAX_REGIONS).then_some(regions)
 }
 
 /// The parts of a region in which one of the conditions fails; all of it, if that is so everywhere.
@@ -245,7 +245,7 @@ fn around(own: Constraint, (at, size): &(Affine, Int), tile: &Tile) -> Vec<Const
         // A lower bound: that of the first tile.
         Ordering::Less => {
             let bounded = without(own.affine.clone(), &tile.variable);
-            vec![own.rebuilt(bounded.add_scaled(&factor, &tile.range.low[0]))]
+            tile.range.low.iter().map(|start| own.rebuilt(bounded.add_scaled(&factor, start))).collect()
         }
         // An upper bound: the last value that has been written.
         Ordering::Greater => {
@@ -265,6 +265,11 @@ fn joined(
 ) -> Option<Vec<Constraint>> {
     let uses = |c: &Constraint| c.affine.uses_index(low) || c.affine.uses_index(high);
     let (pieces, mut found): (Vec<Constraint>, Vec<Constraint>) = distinct(constraints).into_iter().partition(uses);
+    if !pieces.is_empty() {
+        // There is a piece at all.
+        let ends = range.low.iter().flat_map(|low| range.high.iter().map(move |high| (low.clone(), high.clone())));
+        found.extend(ends.map(|(low, high)| Constraint::at_most(low, high)));
+    }
     let (mut least, mut greatest): (Option<Affine>, Option<Affine>) = (None, None);
     for Constraint { affine, .. } in pieces {
         // e - low >= 0, or high + more - e >= 0; of several, the strictest counts.
