@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs lint bench growth bench-compiler bench-python fuzz
+.PHONY: test test-rust test-python index-sets random-programs lint bench compare growth bench-compiler bench-python fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -33,6 +33,12 @@ bench:
 	cargo build --release
 	bench/setup.sh
 	bench/.venv/bin/python bench/run.py
+
+# This tree beside another binary, as in `make compare BEFORE=../other/target/release/gradix`; writes target/compare.md.
+# A quarter of an hour on an idle machine. `bench/compare.py` has parts of it, and --first and --lines besides.
+compare:
+	cargo build --release
+	python3 bench/compare.py --before $(BEFORE) --output target/compare.md
 
 # How time grows with sizes and programs; writes docs/growth.md.
 growth:

@@ -1,6 +1,7 @@
 """gradix itself, through its command line: `gradix bench` for times, `gradix eval` for results."""
 
 import json
+import re
 import subprocess
 
 
@@ -28,11 +29,22 @@ def evaluate(binary, file, sizes, dtype, backend, threads, data, target, timeout
          "--backend", backend, "--threads", str(threads), "-o", str(target), "--quiet"], timeout)
 
 
+def default_sizes(binary, file, timeout=60):
+    """The sizes that gradix chooses by itself: small, and such that every condition on them holds."""
+    command = [binary, "eval", str(file), "--random", "1", "--backend", "vm"]
+    note = next((line for line in complete(command, timeout).stderr.splitlines() if line.startswith("sizes: ")), "")
+    return {name: int(size) for name, size in re.findall(r"(\w+) = (\d+)", note)}
+
+
 def params(sizes):
     return [word for name, size in sizes.items() for word in ("--param", f"{name}={size}")]
 
 
 def run(command, timeout):
+    return complete(command, timeout).stdout
+
+
+def complete(command, timeout):
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -40,4 +52,4 @@ def run(command, timeout):
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if line.strip()), "no message")
         raise NotAvailable(first.strip())
-    return done.stdout
+    return done

@@ -9,8 +9,8 @@
 //!        └───────┴───────┴──▶ kernel
 //! ```
 
-use gradix::nest::{Leaf, Nest, Step};
-use gradix::program::{Expr, TensorId};
+use gradix::nest::{Nest, leaves};
+use gradix::program::TensorId;
 
 use crate::buffers::padded;
 
@@ -21,32 +21,12 @@ pub type Lifetime = (usize, usize);
 pub fn lifetimes(nest: &Nest) -> Vec<Option<Lifetime>> {
     let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
     for (number, kernel) in nest.kernels.iter().enumerate() {
-        visit_leaves(&kernel.steps, &mut |leaf| {
-            for TensorId(buffer) in touched(nest, leaf) {
-                let lifetime = &mut lifetimes[buffer as usize];
-                *lifetime = Some((lifetime.map_or(number, |(first, _)| first), number));
-            }
-        });
-    }
-    lifetimes
-}
-
-fn visit_leaves(steps: &[Step], visit: &mut dyn FnMut(&Leaf)) {
-    for step in steps {
-        match step {
-            Step::Tile(tile) => visit_leaves(&tile.steps, visit),
-            Step::Leaf(leaf) => visit(leaf),
-            Step::Together(leaves) => leaves.iter().for_each(&mut *visit),
+        for TensorId(buffer) in leaves(&kernel.steps).into_iter().flat_map(|leaf| nest.touched_by(leaf)) {
+            let lifetime = &mut lifetimes[buffer as usize];
+            *lifetime = Some((lifetime.map_or(number, |(first, _)| first), number));
         }
     }
-}
-
-fn touched(nest: &Nest, leaf: &Leaf) -> Vec<TensorId> {
-    let accesses = nest.exprs.postorder(leaf.body).into_iter().filter_map(|id| match &nest.exprs[id] {
-        Expr::Access(buffer, _) => Some(*buffer),
-        _ => None,
-    });
-    accesses.chain([leaf.target]).collect()
+    lifetimes
 }
 
 /// An offset for each request of some bytes during a lifetime, and the bytes in all; `None` past all memory. Requests

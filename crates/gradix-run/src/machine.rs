@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
+use gradix::nest::verify::Rule;
 use gradix::nest::{Buffer, Scope, Verified};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 
@@ -214,8 +215,14 @@ impl Compiled {
         let numbers: Option<Vec<i64>> = nest_sizes.iter().map(number).collect();
         let numbers = numbers.ok_or_else(too_large)?;
         if let Some(check) = self.nest.checks().iter().find(|check| !gradix::nest::verify::holds(check, &nest_sizes)) {
+            let what = match check.rule {
+                Rule::Inside => "stays inside",
+                Rule::OneItem => "has one thread for each element of",
+                Rule::WrittenBefore => "reads only what it has written of",
+                Rule::WrittenAtAll => "writes every element of",
+            };
             let name = &self.nest[check.buffer].name;
-            return Err(Note::new(format!("it could not be shown that fast code stays inside '{name}'")));
+            return Err(Note::new(format!("it could not be shown that fast code {what} '{name}'")));
         }
         let width = match self.dtype {
             Dtype::F64 => size_of::<f64>(),

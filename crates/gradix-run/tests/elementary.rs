@@ -5,10 +5,9 @@
 //! distance between the two numbers of the type around the exact value. The exact value in f64 comes from libquadmath
 //! or, where there is none, from an 80-bit long double; in f32 from `gradix::scalar`.
 
-use gradix::emit::elementary::source;
+use gradix::emit::c::library;
 use gradix::program::op::{BinaryOp, UnaryOp};
 use gradix::scalar::{lgamma, log1p};
-use std::collections::BTreeSet;
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -131,11 +130,11 @@ fn build(directory: &Path, double: bool, native: bool) -> Build {
         let list = if matches!(function.value, Value::One(_)) { &mut unary } else { &mut binary };
         list.push_str(&format!(" F({})", function.name));
     }
-    let names: BTreeSet<&str> = functions().iter().map(|function| function.name).collect();
+    let names: Vec<&str> = functions().iter().map(|function| function.name).collect();
     let text = format!(
         "#define GX_{}\n{}\n#define UNARY(F){unary}\n#define BINARY(F){binary}\n{}",
         if double { "F64" } else { "F32" },
-        source(&names),
+        library::functions(names),
         include_str!("elementary/run.c"),
     );
     let name = format!("run_{double}_{native}");

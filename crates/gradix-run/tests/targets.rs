@@ -3,18 +3,18 @@
 //! Each preset's code is compiled with the options of those machines that this one can play, and run by the virtual
 //! machine; the oracle tells what is right.
 
-#![allow(unsafe_code, reason = "kernels take raw pointers")]
+#[path = "support/trial.rs"]
+mod trial;
 
 use gradix::derive::Options;
 use gradix::domain::sizes::{Known, bind};
 use gradix::nest::verify::Verified;
 use gradix::program::Program;
 use gradix::{Int, Target};
-use gradix_run::gradient::shape;
 use gradix_run::machine::Machine;
 use gradix_run::native::{Compiler, Settings};
-use gradix_run::{Array, Dtype, host, interp, random};
-use std::collections::HashMap;
+use gradix_run::{Dtype, host};
+use trial::Trial;
 
 type Sizes = &'static [(&'static str, i64)];
 
@@ -47,15 +47,17 @@ fn code_for_every_machine_gives_the_numbers_of_the_oracle() {
         let program = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap().program;
         let options = Options { with_results: true, ..Options::default() };
         let derivative = gradix::derive(&program, &options).unwrap().program;
-        let subject = Subject::new(&derivative, given);
+        let given = given.iter().map(|(name, size)| (name.to_string(), Int::from(*size))).collect();
+        let sizes = bind(&derivative, &Known { given, shapes: Vec::new() }, &Default::default()).unwrap();
+        let trial = Trial::<f64>::new(&derivative, sizes.clone());
         for target in Target::PRESETS {
-            let nest = gradix::compile(&derivative, &subject.sizes, Dtype::F64.real(), &target).unwrap().nest;
-            let vm = Machine::vm(&derivative, nest.clone(), Dtype::F64).unwrap();
-            subject.agrees(vm, &format!("{name} for {}, vm", target.name));
+            let nest = gradix::compile(&derivative, &sizes, Dtype::F64.real(), &target).unwrap().nest;
+            let mut vm = Machine::vm(&derivative, nest.clone(), Dtype::F64).unwrap();
+            trial.agrees(&mut vm, 1e-12, &format!("{name} for {}, vm", target.name));
             if let Some(options) = played(&target)
-                && let Some(machine) = native(&derivative, nest, options)
+                && let Some(mut machine) = native(&derivative, nest, options)
             {
-                subject.agrees(machine, &format!("{name} for {}, {options:?}", target.name));
+                trial.agrees(&mut machine, 1e-12, &format!("{name} for {}, {options:?}", target.name));
             }
         }
     }
@@ -78,41 +80,4 @@ fn native(program: &Program, nest: Verified, options: &[&str]) -> Option<Machine
     compiler.arguments.extend(options.iter().map(Into::into));
     let made = Machine::native(program, nest, Dtype::F64, &compiler, &settings);
     Some(made.unwrap_or_else(|note| panic!("{options:?}: {}", note.message)).0)
-}
-
-/// A program at some sizes, with arguments and what is expected of it.
-struct Subject {
-    sizes: Vec<Int>,
-    inputs: Vec<Array>,
-    expected: Vec<(String, Array)>,
-}
-
-impl Subject {
-    fn new(program: &Program, given: &[(&str, i64)]) -> Subject {
-        let given = given.iter().map(|(name, size)| (name.to_string(), Int::from(*size))).collect();
-        let sizes = bind(program, &Known { given, shapes: Vec::new() }, &Default::default()).unwrap();
-        let array = |id| {
-            let name = &program[id].name;
-            (name.clone(), random::array(7, name, shape(program, &sizes, id).unwrap()).unwrap())
-        };
-        let named: Vec<(String, Array)> = program.inputs().map(array).collect();
-        let inputs: HashMap<String, Array> = named.iter().cloned().collect();
-        let expected = interp(program, &sizes, &inputs, Dtype::F64).unwrap().results;
-        Subject { sizes, inputs: named.into_iter().map(|(_, array)| array).collect(), expected }
-    }
-
-    /// Runs on two threads, and compares every element.
-    fn agrees(&self, mut machine: Machine, what: &str) {
-        machine.prepare(&self.sizes, 2).unwrap_or_else(|note| panic!("{what}: {}", note.message));
-        let inputs: Vec<*const f64> = self.inputs.iter().map(|array| array.data.as_ptr()).collect();
-        let mut results: Vec<Vec<f64>> = self.expected.iter().map(|(_, a)| vec![f64::NAN; a.data.len()]).collect();
-        let outputs: Vec<*mut f64> = results.iter_mut().map(|result| result.as_mut_ptr()).collect();
-        // SAFETY: the arrays have the shapes of the program at these sizes, and don't overlap.
-        unsafe { machine.run(&self.sizes, &inputs, &outputs, 2) };
-        for ((name, expected), result) in self.expected.iter().zip(&results) {
-            let scale = expected.data.iter().fold(1.0, |most: f64, value| most.max(value.abs()));
-            let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * scale;
-            assert!(result.iter().zip(&expected.data).all(is_close), "{what}: {name} is not that of the oracle");
-        }
-    }
 }

@@ -117,7 +117,10 @@ impl Compiled {
         match stage {
             Stage::Economised => print::print(&self.economised),
             Stage::Arranged => print::print(&self.arranged),
-            Stage::Schedule => Ok(format!("{}\n\n{}", self.choice, schedule::print(&self.arranged, &self.schedule))),
+            Stage::Schedule => {
+                let (name, decisions) = (self.nest.target.name, schedule::print(&self.arranged, &self.schedule));
+                Ok(format!("for {name}: {}\n\n{decisions}", self.choice))
+            }
             Stage::Nest => Ok(nest::print(&self.nest)),
         }
     }

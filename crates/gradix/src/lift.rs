@@ -18,8 +18,7 @@ pub fn add(
     context: &[Constraint],
     shared: &[ExprId],
 ) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
-    let used = used_outputs(program, &full);
-    let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
+    let kept = kept_outputs(program, &full);
     add_over(program, full, &kept, name, context, shared)
 }
 
@@ -31,12 +30,17 @@ pub fn add_written(
     context: &[Constraint],
     shared: &[ExprId],
 ) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
-    let used = used_outputs(program, &full);
-    let kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
+    let kept = kept_outputs(program, &full);
     let whole = [context, &full.domain()].concat();
     let is_right = bounds::stays_inside(program, full.body, &whole);
     let (definition, map) = narrowed_to(program, &full, &kept, context, is_right)?;
     Ok(insert(program, definition, map, &kept, name, context, shared))
+}
+
+/// The positions of the outputs that a reduction uses.
+fn kept_outputs(program: &Program, full: &Definition) -> Vec<usize> {
+    let used = used_outputs(program, full);
+    (0..full.rank).filter(|&i| used[i]).collect()
 }
 
 /// The same over the outputs at `kept`, among which are all that it uses.

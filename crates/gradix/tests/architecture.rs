@@ -44,7 +44,7 @@ fn every_module_is_in_the_flow() {
 const PLACES: &[(&str, &str)] = &[
     ("gradix/src/scalar/unary.rs", "its variant and its row of the table"),
     ("gradix/src/scalar/mod.rs", "its value, if no library has it"),
-    ("gradix/src/emit/elementary/digamma.c", "its coefficients, for vectors in C"),
+    ("gradix/src/emit/c/library/digamma.c", "its coefficients, for vectors in C"),
     ("gradix-run/src/vm/execute.rs", "its loop over a block, compiled for each type and instruction set"),
 ];
 

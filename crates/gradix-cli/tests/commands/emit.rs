@@ -85,14 +85,14 @@ fn every_stage_is_shown_for_results_and_derivatives() {
 
 #[test]
 fn stages_show_decisions_loops_and_buffers() {
-    let schedule = stage(&["schedule"]);
-    assert!(schedule.starts_with("fewest operations: "), "{schedule}");
+    let schedule = stage(&["schedule", "--cpu", "avx2"]);
+    assert!(schedule.starts_with("for avx2: fewest operations: "), "{schedule}");
     assert!(schedule.contains("group 1: ") && schedule.contains("operations: 2*N*M*K"), "{schedule}");
     let nest = stage(&["nest", "--grad"]);
     assert!(nest.contains("output da[N, K]") && nest.contains("kernel "), "{nest}");
     assert!(stage(&["c", "--dtype", "f32"]).contains("float"));
-    let small = stage(&["schedule", "--param", "N=4", "--param", "M=4", "--param", "K=4"]);
-    assert!(small.starts_with("plain loops: "), "{small}");
+    let small = stage(&["schedule", "--cpu", "neon", "--param", "N=4", "--param", "M=4", "--param", "K=4"]);
+    assert!(small.starts_with("for neon: plain loops: "), "{small}");
 }
 
 #[test]

@@ -14,8 +14,9 @@ use super::real::Real;
 use super::recognise::Recognise;
 use super::tile::{self, Tile};
 use super::vector::Rule;
-use gradix::nest::{LANE_BLOCK, Panels, ROW_BLOCK, Shape, TERMS};
+use gradix::nest::{Panels, Shape};
 use gradix::program::{ExprId, ReduceOp};
+use gradix::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
 use std::collections::HashMap;
 
 /// How a leaf is a contraction.
@@ -79,7 +80,7 @@ fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Contraction<T>) {
     let height = tile::size::<T>(machine.level, false)[0];
-    machine.memory.panel.reserve(TERMS * ROW_BLOCK.next_multiple_of(height));
+    machine.memory.panel.reserve(PANEL_TERMS * PANEL_ROWS.next_multiple_of(height));
     let terms =
         Terms { counts: Vec::new(), first: Vec::new(), start: 0, values: Vec::new(), deltas: Default::default() };
     Leaf { machine, plan, contraction, terms, offsets: Vec::new(), combine: false }.outputs(0);
@@ -96,7 +97,7 @@ struct Leaf<'a, T> {
     combine: bool,
 }
 
-/// The terms at hand: at most [`TERMS`] of all.
+/// The terms at hand: at most [`PANEL_TERMS`] of all.
 struct Terms {
     /// How many values each loop of the reduction has.
     counts: Vec<usize>,
@@ -147,9 +148,9 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         if total == 0 && !self.plan.accumulate {
             self.each_kept(&mut |leaf| leaf.fill(rows));
         }
-        for start in (0..total).step_by(TERMS) {
+        for start in (0..total).step_by(PANEL_TERMS) {
             self.combine = self.plan.accumulate || start > 0;
-            self.list(&counts, start, (start + TERMS).min(total));
+            self.list(&counts, start, (start + PANEL_TERMS).min(total));
             self.chunk(rows);
         }
     }
@@ -192,7 +193,7 @@ impl<T: Real> Leaf<'_, T> {
     /// The terms at hand for all rows and lanes: rows are packed around the lanes that they are kept for, else inside.
     fn chunk(&mut self, rows: Block) {
         if self.contraction.kept.is_some() {
-            for rows in rows.parts(ROW_BLOCK) {
+            for rows in rows.parts(PANEL_ROWS) {
                 self.pack_rows(rows);
                 self.each_kept(&mut |leaf| {
                     let (lanes, narrow) = leaf.lanes();
@@ -206,7 +207,7 @@ impl<T: Real> Leaf<'_, T> {
             let (lanes, narrow) = self.lanes();
             for lanes in lanes.parts(self.lane_block(narrow)) {
                 self.pack_lanes(lanes, narrow);
-                for rows in rows.parts(ROW_BLOCK) {
+                for rows in rows.parts(PANEL_ROWS) {
                     self.pack_rows(rows);
                     self.tiles(rows, lanes, narrow);
                 }
@@ -234,7 +235,7 @@ impl<T: Real> Leaf<'_, T> {
 
     fn lane_block(&self, narrow: bool) -> usize {
         let width = tile::size::<T>(self.machine.level, narrow)[1];
-        LANE_BLOCK / width * width
+        PANEL_LANES / width * width
     }
 
     fn pack_rows(&mut self, rows: Block) {

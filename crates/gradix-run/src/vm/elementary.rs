@@ -1,7 +1,7 @@
 //! Elementary functions without branches, so that loops over them become vector code; within 2 ulp.
 //!
-//! The algorithms and coefficients are those of `gradix::emit::elementary`, which has them in C and explains them. Numbers
-//! of 32 bits are computed in 64.
+//! The algorithms and coefficients are those of `gradix::emit::c::library`, which has them in C and explains them.
+//! Numbers of 32 bits are computed in 64.
 
 use super::real::{Isa, multiply_add};
 

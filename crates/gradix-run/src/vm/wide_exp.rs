@@ -1,6 +1,6 @@
 //! `exp` with a table in registers of 64 bytes; `elementary` has it for other vectors.
 //!
-//! The algorithm and coefficients are those of `gradix::emit::elementary`, which has them in C and explains them.
+//! The algorithm and coefficients are those of `gradix::emit::c::library`, which has them in C and explains them.
 #![allow(unsafe_code, reason = "vector instructions, which are only called where the machine has them")]
 
 use std::arch::x86_64::*;

@@ -202,18 +202,16 @@ fn results_may_lie_apart_or_backwards() {
 
 #[test]
 fn floors_in_lanes_are_evaluated_lane_by_lane() {
-    // y[i] = x[i // 3] + i % 4
-    for shape in [Shape::default(), lanes(0)] {
-        let mut nest = Builder::new(1, Work::single());
-        let (x, data) = nest.input("x", &[100]);
-        let y = nest.output(&[300]);
-        let i = nest.variable();
-        let value = nest.read(x, &[index(i).floor_div(&Int::from(3))]);
-        let rest = nest.nest.exprs.add(Expr::Index(index(i).remainder(&Int::from(4))));
-        let body = nest.binary(BinaryOp::Add, value, rest);
-        nest.leaf(plain(y, &[index(i)], loops(&[(i, count(300))]), body, shape));
-        close(&nest.run(), &(0..300).map(|i| data[i / 3] + (i % 4) as f64).collect::<Vec<_>>());
-    }
+    // y[i] = x[i // 3] + i % 4; no schedule may take i as lanes, the vm does
+    let mut nest = Builder::new(1, Work::single());
+    let (x, data) = nest.input("x", &[100]);
+    let y = nest.output(&[300]);
+    let i = nest.variable();
+    let value = nest.read(x, &[index(i).floor_div(&Int::from(3))]);
+    let rest = nest.nest.exprs.add(Expr::Index(index(i).remainder(&Int::from(4))));
+    let body = nest.binary(BinaryOp::Add, value, rest);
+    nest.leaf(plain(y, &[index(i)], loops(&[(i, count(300))]), body, Shape::default()));
+    close(&nest.run(), &(0..300).map(|i| data[i / 3] + (i % 4) as f64).collect::<Vec<_>>());
 }
 
 #[test]
@@ -409,7 +407,7 @@ fn a_convolution_with_guards_and_an_output_that_shifts_its_range() {
 #[test]
 fn an_untaken_side_is_not_read() {
     // y[i, j] = (if i >= 1 and x[i - 1, j] > 0 then x[i - 1, j] else -1) + (if x[i, j] > 0 or i == 0 then 1 else 2)
-    for shape in [Shape::default(), lanes(0), lanes(1)] {
+    for shape in [Shape::default(), lanes(1)] {
         let mut nest = Builder::new(1, Work::single());
         let (x, data) = nest.input("x", &[20, 30]);
         let y = nest.output(&[20, 30]);

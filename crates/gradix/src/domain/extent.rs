@@ -10,7 +10,7 @@ pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affi
     // Only that sizes are not too small counts, so that the form does not depend on the order of declarations.
     let is_lower = |fact: &&Constraint| matches!(fact.affine.terms(), [(Atom::Param(_), c)] if *c > Int::ZERO);
     let context: Vec<Constraint> = program.facts.iter().filter(is_lower).cloned().collect();
-    let mut kept = distinct(parts.into_iter());
+    let mut kept = distinct(parts);
     for position in (0..kept.len()).rev() {
         let beaten = |other: &Affine| {
             let (low, high) = if smallest { (other, &kept[position]) } else { (&kept[position], other) };

@@ -331,14 +331,7 @@ pub fn too_complex() -> Diagnostic {
 }
 
 fn is_linear(constraint: &Constraint, position: usize) -> bool {
-    constraint.relation == Relation::NonNegative && !is_inside_floor(&constraint.affine, position)
-}
-
-fn is_inside_floor(affine: &Affine, position: usize) -> bool {
-    affine.terms().iter().any(|(atom, _)| match atom {
-        Atom::Floor(inner, _) => inner.uses_index(position),
-        Atom::Index(_) | Atom::Param(_) => false,
-    })
+    constraint.relation == Relation::NonNegative && !constraint.affine.divides_index(position)
 }
 
 /// `a*z + r >= 0` gives `z >= ⌈-r/a⌉`, `-a*z + r >= 0` gives `z <= ⌊r/a⌋`.
@@ -352,7 +345,7 @@ fn range_of(rows: &[(Constraint, bool)], position: usize) -> Option<Range> {
             high.push(rest.floor_div(&-a));
         }
     }
-    let (low, high) = (distinct(low.into_iter()), distinct(high.into_iter()));
+    let (low, high) = (distinct(low), distinct(high));
     (!low.is_empty() && !high.is_empty()).then_some(Range { low, high })
 }
 

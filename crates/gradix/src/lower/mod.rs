@@ -302,7 +302,7 @@ impl Lowering<'_> {
             false => (None, 1),
         };
         let member = Member { definition: 0, slab, halo: (0, 0), ahead: 0, local: false };
-        Group { members: vec![member], tile, tiles: 1, parts: None, rolling: false }
+        Group { members: vec![member], tile, tiles: 1, parts: None, considered: Vec::new(), rolling: false }
     }
 
     /// The assumed number of values of each variable, given in order.

@@ -119,11 +119,7 @@ fn is_free(leaf: &Leaf, body: &Body, variable: usize) -> bool {
     let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
     let fixed = bounds.chain(leaf.guards.iter().map(|g| &g.affine)).chain(&body.conditions);
     fixed.into_iter().all(|a| !a.uses_index(variable))
-        && body.affines.iter().chain(&leaf.subscripts).all(|a| !is_inside_floor(a, variable))
-}
-
-fn is_inside_floor(affine: &Affine, variable: usize) -> bool {
-    affine.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(variable)))
+        && body.affines.iter().chain(&leaf.subscripts).all(|a| !a.divides_index(variable))
 }
 
 /// What a body reads and asks.
@@ -278,7 +274,7 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
     let extents = lowering.extents(&variables, &ranges);
     let straight =
-        |subscripts: &[Affine]| subscripts.iter().all(|s| terms.iter().all(|term| !is_inside_floor(s, term.variable)));
+        |subscripts: &[Affine]| subscripts.iter().all(|s| terms.iter().all(|term| !s.divides_index(term.variable)));
     let width =
         |buffer: TensorId| lowering.nest[buffer].extents.last().map_or(1.0, |e| e.estimate(&[], lowering.estimate));
     // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
@@ -312,7 +308,7 @@ fn packed(lowering: &Lowering, leaf: &Leaf) -> Option<Panels> {
     panels.kept = blocks.filter(|_| !panels.rows_in_place);
     panels.rows_in_lanes = panels.by_row.iter().all(|id| {
         let body = Body::of(exprs, *id);
-        body.conditions.iter().all(|a| !a.uses_index(inner)) && body.affines.iter().all(|a| !is_inside_floor(a, inner))
+        body.conditions.iter().all(|a| !a.uses_index(inner)) && body.affines.iter().all(|a| !a.divides_index(inner))
     });
     let few = panels.by_row.len() + panels.by_lane.len() <= cost::PACKED_OPERANDS;
     (few && !panels.by_row.is_empty() && !panels.by_lane.is_empty()).then_some(panels)

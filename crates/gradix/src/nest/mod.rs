@@ -17,14 +17,12 @@ pub mod print;
 pub mod verify;
 
 pub use crate::scalar::Real;
-pub use crate::target::cost::{PANEL_LANES as LANE_BLOCK, PANEL_ROWS as ROW_BLOCK, PANEL_TERMS as TERMS};
 pub use print::print;
 pub use verify::{Check, Verified, verify};
 
-use crate::program::{
-    Affine, Atom, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp, TensorId,
-};
+use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp, TensorId};
 use crate::target::Target;
+use crate::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
 use gradix_int::Int;
 use std::collections::HashSet;
 
@@ -211,8 +209,8 @@ pub struct Panels {
 impl Panels {
     /// The space for the operands, with `rows` rows at a time where they are not kept.
     pub fn elements(&self, rows: usize) -> usize {
-        let rows = if self.kept.is_some() { ROW_BLOCK } else { rows };
-        TERMS * (self.by_row.len() * rows + self.by_term.len() + self.by_lane.len() * LANE_BLOCK)
+        let rows = if self.kept.is_some() { PANEL_ROWS } else { rows };
+        PANEL_TERMS * (self.by_row.len() * rows + self.by_term.len() + self.by_lane.len() * PANEL_LANES)
     }
 }
 
@@ -237,28 +235,13 @@ impl Nest {
 
     /// The buffers that some kernel reads or writes.
     pub fn touched(&self) -> HashSet<TensorId> {
-        let mut found = HashSet::new();
-        self.kernels.iter().for_each(|kernel| self.touch(&kernel.steps, &mut found));
-        found
+        let leaves = self.kernels.iter().flat_map(|kernel| leaves(&kernel.steps));
+        leaves.flat_map(|leaf| self.touched_by(leaf)).collect()
     }
 
-    fn touch(&self, steps: &[Step], found: &mut HashSet<TensorId>) {
-        for step in steps {
-            match step {
-                Step::Tile(tile) => self.touch(&tile.steps, found),
-                Step::Leaf(leaf) => self.touch_leaf(leaf, found),
-                Step::Together(leaves) => leaves.iter().for_each(|leaf| self.touch_leaf(leaf, found)),
-            }
-        }
-    }
-
-    fn touch_leaf(&self, leaf: &Leaf, found: &mut HashSet<TensorId>) {
-        found.insert(leaf.target);
-        for id in self.exprs.postorder(leaf.body) {
-            if let Expr::Access(buffer, _) = &self.exprs[id] {
-                found.insert(*buffer);
-            }
-        }
+    /// The buffers that a leaf reads or writes.
+    pub fn touched_by(&self, leaf: &Leaf) -> impl Iterator<Item = TensorId> + '_ {
+        self.exprs.accesses(leaf.body).map(|(buffer, _)| buffer).chain([leaf.target])
     }
 
     /// The buffers that belong to a kernel.
@@ -311,6 +294,18 @@ impl Leaf {
         let ranges = self.loops.iter().flat_map(|l| l.range.constraints(l.variable).collect::<Vec<_>>());
         ranges.chain(self.guards.iter().cloned()).collect()
     }
+}
+
+/// The leaves of some steps, in order.
+pub fn leaves(steps: &[Step]) -> Vec<&Leaf> {
+    fn of_step(step: &Step) -> Vec<&Leaf> {
+        match step {
+            Step::Tile(tile) => leaves(&tile.steps),
+            Step::Leaf(leaf) => vec![leaf],
+            Step::Together(leaves) => leaves.iter().collect(),
+        }
+    }
+    steps.iter().flat_map(of_step).collect()
 }
 
 /// The value of an expression in sizes.

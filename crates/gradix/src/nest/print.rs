@@ -1,8 +1,9 @@
 //! A [`Nest`] as text, for people and for tests.
 
-use super::{Buffer, Kernel, Leaf, Nest, Scope, Step, Tile};
+use super::{Buffer, Kernel, Leaf, Nest, Panels, Scope, Step, Tile};
 use crate::program::print;
-use crate::program::{Affine, Constraint, Range, ReduceOp, TensorId};
+use crate::program::{Affine, Constraint, ExprId, Range, ReduceOp, TensorId};
+use crate::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
 use std::fmt::Write;
 
 /// The whole nest.
@@ -52,6 +53,11 @@ fn print_step(nest: &Nest, kernel: &Kernel, step: &Step, depth: usize, text: &mu
 
 fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mut String) {
     let names: Vec<&str> = kernel.variables.iter().map(String::as_str).collect();
+    let buffers: Vec<&str> = nest.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
+    let expression = |id: ExprId| print::expression(&nest.params, &nest.exprs, &buffers, &names, id);
+    if let Some(panels) = &leaf.shape.panels {
+        print_panels(nest, leaf, panels, &names, &expression, &"  ".repeat(depth), text);
+    }
     let mut depth = depth;
     for (position, l) in leaf.loops.iter().enumerate() {
         let mut how = String::new();
@@ -80,10 +86,43 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
         (Some(op), true) => format!("{}=", op.combine().name()),
         (Some(op), false) => format!("= {} of", op.name()),
     };
-    let buffers: Vec<&str> = nest.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
     let place = print_access(nest, leaf.target, &subscripts);
-    let body = print::expression(&nest.params, &nest.exprs, &buffers, &names, leaf.body);
+    let body = expression(leaf.body);
     let _ = writeln!(text, "{}{place} {becomes} {body}", "  ".repeat(depth));
+}
+
+/// What is packed before the register tiles run: the parts of the body by what they depend on, and how each gets there.
+fn print_panels(
+    nest: &Nest,
+    leaf: &Leaf,
+    panels: &Panels,
+    names: &[&str],
+    expression: &dyn Fn(ExprId) -> String,
+    margin: &str,
+    text: &mut String,
+) {
+    let scratch = &nest[panels.scratch].name;
+    let rows = if panels.kept.is_some() { PANEL_ROWS } else { leaf.shape.rows.map_or(1, |(_, count)| count) };
+    let _ = writeln!(
+        text,
+        "{margin}pack into {scratch}, {PANEL_TERMS} terms, {rows} rows and {PANEL_LANES} lanes at a time:"
+    );
+    let kept = panels.kept.map(|position| format!(", kept for all {}", names[leaf.loops[position].variable]));
+    let rows = match (panels.rows_in_place, panels.rows_beside, panels.rows_in_lanes) {
+        (true, ..) => "read in place".to_string(),
+        (false, true, _) => "in vectors across the rows".to_string(),
+        (false, false, true) => "in vectors along the terms".to_string(),
+        (false, false, false) => "one by one".to_string(),
+    };
+    let lanes = if panels.lanes_in_place { "read in place" } else { "in vectors" };
+    let how = [rows + &kept.unwrap_or_default(), lanes.to_string(), "one by one".to_string()];
+    for ((what, parts), how) in
+        [("rows", &panels.by_row), ("lanes", &panels.by_lane), ("terms", &panels.by_term)].iter().zip(how)
+    {
+        for part in *parts {
+            let _ = writeln!(text, "{margin}  by {what}: {}, {how}", expression(*part));
+        }
+    }
 }
 
 fn reduction_name(op: Option<ReduceOp>) -> &'static str {

@@ -237,6 +237,11 @@ impl Affine {
         !self.terms.iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)))
     }
 
+    /// Whether an index occurs inside a `⌊e / c⌋`.
+    pub fn divides_index(&self, position: usize) -> bool {
+        self.terms.iter().any(|(atom, _)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(position)))
+    }
+
     /// Whether every number in it is at most [`MAX_COEFFICIENT`], those inside `⌊e / c⌋` included.
     pub fn can_be_written(&self) -> bool {
         let limit = Int::from(MAX_COEFFICIENT);
@@ -273,6 +278,13 @@ impl Affine {
                 }
         })
     }
+}
+
+/// Whether an index moves an access from one element to the next.
+pub fn is_along(subscripts: &[Affine], index: usize) -> bool {
+    subscripts.split_last().is_some_and(|(last, others)| {
+        last.coefficient(&Atom::Index(index as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(index))
+    })
 }
 
 /// The greatest common divisor, not negative.

@@ -284,9 +284,9 @@ impl Range {
     }
 }
 
-/// Every bound once, in order.
-pub fn distinct(bounds: impl Iterator<Item = Affine>) -> Vec<Affine> {
-    let mut kept: Vec<Affine> = Vec::new();
+/// Each once, in order.
+pub fn distinct<T: PartialEq>(bounds: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::new();
     for bound in bounds {
         if !kept.contains(&bound) {
             kept.push(bound);

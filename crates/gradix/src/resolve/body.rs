@@ -1,5 +1,6 @@
 //! The second walk over a definition: expressions into the normal form.
 
+use super::frame::Frame;
 use super::index::{Pieces, argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span, counted};
@@ -7,38 +8,14 @@ use crate::domain::{bounds, guard};
 use crate::lift;
 use crate::program::build;
 use crate::program::{
-    Affine, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Range, ReduceOp,
-    Tensor, TensorId, TensorKind, UnaryOp,
+    Affine, BinaryOp, Cond, Constraint, Definition, Expr, ExprId, Index, ReduceOp, Tensor, TensorId, TensorKind,
+    UnaryOp,
 };
 use crate::scalar::{self, Function};
 use crate::syntax::FUNCTIONS;
-use crate::syntax::ast::{self, CompareOp, ExprKind, ReduceItem};
+use crate::syntax::ast::{self, ExprKind, ReduceItem};
 
-type Lowered<T> = Result<T, Diagnostic>;
-
-/// What is at hand at one place of a definition. Indices are numbered by their depth.
-pub(super) struct Frame {
-    name: String,
-    scope: Vec<(String, usize)>,
-    indices: Vec<Index>,
-    /// Ranges by order of introduction, in the numbers of the survey.
-    ranges: Vec<Range>,
-    /// The depth of each index of the survey that is in scope.
-    depths: Vec<Option<usize>>,
-    next: usize,
-    /// Index conditions that hold here.
-    assumptions: Vec<Constraint>,
-    /// Conditions on indices that hold, too, and are no conjunction of constraints.
-    split: Vec<CondId>,
-    /// Places of accesses, until their definition is known.
-    accesses: Vec<(ExprId, Span)>,
-    /// Places of accesses in nested definitions.
-    placed: Vec<(TensorId, ExprId, Span)>,
-    /// The accesses to nested definitions made so far, to share equal ones.
-    shared: Vec<ExprId>,
-    /// A mistake inside a reduction: later reductions of this definition are not looked at.
-    broken: Option<Diagnostic>,
-}
+pub(super) type Lowered<T> = Result<T, Diagnostic>;
 
 impl Resolver {
     pub(super) fn define(&mut self, definition: &ast::Definition) {
@@ -214,7 +191,7 @@ impl Resolver {
         Ok(access)
     }
 
-    fn value(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
+    pub(super) fn value(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
         let index = match self.index_value(expr, frame) {
             // A number that is too large for an index expression is a value like any other.
             Err(diagnostic) if diagnostic.code == "coefficient-limit" => None,
@@ -350,7 +327,7 @@ impl Resolver {
     }
 
     /// The affine expression, if this is an index expression that mentions an index or a size.
-    fn index_value(&mut self, expr: &ast::Expr, frame: &Frame) -> Lowered<Option<Affine>> {
+    pub(super) fn index_value(&mut self, expr: &ast::Expr, frame: &Frame) -> Lowered<Option<Affine>> {
         if !self.is_index_like(expr, frame) {
             return Ok(None);
         }
@@ -564,100 +541,6 @@ impl Resolver {
                 .hint("as in 'pad(x[i - 1], 0)'")),
         }
     }
-
-    fn condition(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<CondId> {
-        match &expr.kind {
-            ExprKind::Compare { first, rest } => {
-                let mut whole: Option<CondId> = None;
-                let mut left = self.side(first, frame)?;
-                for (op, right) in rest {
-                    let right = self.side(right, frame)?;
-                    let part = self.comparison(*op, &left, &right);
-                    whole = Some(match whole {
-                        Some(whole) if build::decided(&self.program.exprs, whole) == Some(true) => part,
-                        Some(whole) if build::decided(&self.program.exprs, part) == Some(true) => whole,
-                        Some(whole) => self.program.exprs.add_condition(Cond::And(whole, part)),
-                        None => part,
-                    });
-                    left = right;
-                }
-                Ok(whole.expect("a comparison has two sides"))
-            }
-            ExprKind::Not(a) => {
-                let a = self.condition(a, frame)?;
-                Ok(build::opposite(&mut self.program.exprs, a))
-            }
-            ExprKind::Binary { op: op @ (ast::BinaryOp::And | ast::BinaryOp::Or), left, right } => {
-                let a = self.condition(left, frame)?;
-                let assumed = frame.assumptions.len();
-                let taken = *op == ast::BinaryOp::And;
-                frame.assumptions.extend(guard::facts(&self.program.exprs, a, taken));
-                let b = self.condition(right, frame)?;
-                frame.assumptions.truncate(assumed);
-                let exprs = &mut self.program.exprs;
-                // What is the same everywhere takes no part in the condition.
-                Ok(match (build::decided(exprs, a), build::decided(exprs, b)) {
-                    (Some(outcome), _) => {
-                        if outcome == taken {
-                            b
-                        } else {
-                            a
-                        }
-                    }
-                    (None, Some(outcome)) => {
-                        if outcome == taken {
-                            a
-                        } else {
-                            b
-                        }
-                    }
-                    (None, None) => exprs.add_condition(if taken { Cond::And(a, b) } else { Cond::Or(a, b) }),
-                })
-            }
-            _ => Err(Diagnostic::error("not-a-condition", "a condition is needed here, and this is a number")
-                .at(expr.span)
-                .hint("compare it, as in 'x[i] != 0'")),
-        }
-    }
-
-    fn side(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<Side> {
-        let index = self.index_value(expr, frame)?;
-        let value = self.value(expr, frame)?;
-        Ok(Side { index, value })
-    }
-
-    fn comparison(&mut self, op: CompareOp, left: &Side, right: &Side) -> CondId {
-        if let (Some(a), Some(b)) = (left.index.clone(), right.index.clone()) {
-            let condition = match op {
-                CompareOp::Lt => Constraint::at_most(a.shift(1), b),
-                CompareOp::Le => Constraint::at_most(a, b),
-                CompareOp::Gt => Constraint::at_most(b.shift(1), a),
-                CompareOp::Ge => Constraint::at_most(b, a),
-                CompareOp::Eq | CompareOp::Ne => Constraint::equal(a, b),
-            };
-            let id = self.program.exprs.add_condition(Cond::Index(condition));
-            return if op == CompareOp::Ne { build::opposite(&mut self.program.exprs, id) } else { id };
-        }
-        let (a, b) = (left.value, right.value);
-        let exprs = &mut self.program.exprs;
-        match op {
-            CompareOp::Lt => exprs.add_condition(Cond::Compare(Comparison::Lt, a, b)),
-            CompareOp::Le => exprs.add_condition(Cond::Compare(Comparison::Le, a, b)),
-            CompareOp::Gt => exprs.add_condition(Cond::Compare(Comparison::Lt, b, a)),
-            CompareOp::Ge => exprs.add_condition(Cond::Compare(Comparison::Le, b, a)),
-            CompareOp::Eq => exprs.add_condition(Cond::Compare(Comparison::Eq, a, b)),
-            CompareOp::Ne => {
-                let equal = exprs.add_condition(Cond::Compare(Comparison::Eq, a, b));
-                exprs.add_condition(Cond::Not(equal))
-            }
-        }
-    }
-}
-
-/// One side of a comparison: a value, and the index expression if it is one.
-struct Side {
-    index: Option<Affine>,
-    value: ExprId,
 }
 
 /// A reduction (or none) with the indices of everything around it.
@@ -666,36 +549,6 @@ struct Reduced {
     indices: Vec<Index>,
     conditions: Vec<Constraint>,
     body: ExprId,
-}
-
-impl Frame {
-    /// Brings the next index of the survey into scope.
-    fn push(&mut self, name: &str) {
-        let depth = self.indices.len();
-        self.depths[self.next] = Some(depth);
-        let depths = &self.depths;
-        let map: Vec<Affine> = depths.iter().map(|d| Affine::index(d.map_or(u32::MAX as usize, |d| d))).collect();
-        let range = self.ranges[self.next].map(|bound| bound.with_indices(&map));
-        self.scope.push((name.to_string(), depth));
-        self.indices.push(Index { name: name.to_string(), range });
-        self.next += 1;
-    }
-
-    /// Notes that a condition has this outcome from here on.
-    fn assume(&mut self, exprs: &mut Exprs, condition: CondId, outcome: bool) {
-        self.assumptions.extend(guard::facts(exprs, condition, outcome));
-        let open = build::decided(exprs, condition).is_none() && !guard::has_values(exprs, condition);
-        if open && guard::cases(exprs, condition, outcome).len() > 1 {
-            let held = if outcome { condition } else { build::opposite(exprs, condition) };
-            self.split.push(held);
-        }
-    }
-
-    fn pop_to(&mut self, depth: usize, assumed: usize) {
-        self.scope.truncate(depth);
-        self.indices.truncate(depth);
-        self.assumptions.truncate(assumed);
-    }
 }
 
 fn expect_arguments(function: &ast::Name, arguments: &[ast::Expr], count: usize, expr: &ast::Expr) -> Lowered<()> {

@@ -7,7 +7,9 @@
 //! `max` in subscripts become choices between affine accesses.
 
 mod body;
+mod condition;
 mod declare;
+mod frame;
 mod index;
 mod infer;
 mod survey;

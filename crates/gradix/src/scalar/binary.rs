@@ -117,13 +117,13 @@ pub const BINARY: &[Binary] = &[
     },
     Binary {
         op: B::Min, name: "min", function: Some("min"), latex: Command("\\min"), value: minimum,
-        c: C::Function("prelude.c"),
+        c: C::Function("min_max.c"),
         slopes: |a, b| [share(a, b), share(b, a)],
         weight: SIMPLE, finite: Always, commutative: true, chooses: true,
     },
     Binary {
         op: B::Max, name: "max", function: Some("max"), latex: Command("\\max"), value: |a, b| -minimum(-a, -b),
-        c: C::Function("prelude.c"),
+        c: C::Function("min_max.c"),
         slopes: |a, b| [share(b, a), share(a, b)],
         weight: SIMPLE, finite: Always, commutative: true, chooses: true,
     },

@@ -93,6 +93,6 @@ pub enum Latex {
 pub enum C {
     /// An operator.
     Sign(&'static str),
-    /// `gx_NAME`, which this file of `emit/elementary` defines.
+    /// `gx_NAME`, which this file of `emit/c/library` defines.
     Function(&'static str),
 }

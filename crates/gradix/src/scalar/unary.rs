@@ -174,7 +174,7 @@ pub const UNARY: &[Unary] = &[
         weight: ELEMENTARY, finite: NotEverywhere, kinks: Nowhere,
     },
     Unary {
-        op: U::Sqrt, name: "sqrt", latex: Around("\\sqrt{", "}"), value: libm::sqrt, c: C::Function("prelude.c"),
+        op: U::Sqrt, name: "sqrt", latex: Around("\\sqrt{", "}"), value: libm::sqrt, c: C::Function("sqrt.c"),
         derivative: Over(0.5, Y), slope: Plain(|x| 0.5 / x.sqrt()),
         weight: ROOT, finite: NotEverywhere, kinks: Nowhere,
     },
@@ -275,7 +275,7 @@ pub const UNARY: &[Unary] = &[
         weight: ELEMENTARY, finite: Always, kinks: Nowhere,
     },
     Unary {
-        op: U::Abs, name: "abs", latex: Around("\\left|", "\\right|"), value: libm::fabs, c: C::Function("prelude.c"),
+        op: U::Abs, name: "abs", latex: Around("\\left|", "\\right|"), value: libm::fabs, c: C::Function("signs.c"),
         derivative: Times(1.0, &[Call(U::Sign, &X)]), slope: Plain(super::sign),
         weight: SIMPLE, finite: Always, kinks: AtZero,
     },

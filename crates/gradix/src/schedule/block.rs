@@ -11,9 +11,10 @@
 //! lie far apart. Where the loops are made, `o` becomes two of them, over blocks and over lanes.
 
 use super::arrange::lanes;
+use super::extents;
 use super::order::with_last;
 use super::reach::{Held, Reach};
-use super::{extents, is_along};
+use crate::program::affine::is_along;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{

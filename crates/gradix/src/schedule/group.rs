@@ -350,11 +350,13 @@ impl Grouping<'_> {
                 ahead: 0,
                 local: inside(&definition) && is_output(m),
             });
-            return vec![self.sized(members.collect(), choice)];
+            let considered = considered(&draft, choice);
+            return vec![Group { considered, ..self.sized(members.collect(), choice) }];
         }
         if draft.members.len() == 1 {
             let member = Member { definition: draft.members[0], slab: None, halo: (0, 0), ahead: 0, local: false };
-            return vec![Group { members: vec![member], tile: 1, tiles: 1, parts: None, rolling: false }];
+            let considered = Vec::new();
+            return vec![Group { members: vec![member], tile: 1, tiles: 1, parts: None, considered, rolling: false }];
         }
         let apart = draft.members.iter().map(|&p| Draft { members: vec![p], choices: self.alone(p) });
         apart.flat_map(|draft| self.settle(draft, readers)).collect()
@@ -476,7 +478,7 @@ impl Grouping<'_> {
         };
         if local == 0.0 && parts.is_none() {
             let tile = share.max(least).clamp(1.0, MAX_TILE_VALUES) as i64;
-            return Group { members, tile, tiles: 1, parts, rolling: false };
+            return Group { members, tile, tiles: 1, parts, considered: Vec::new(), rolling: false };
         }
         let rolling = self.is_rolling(&members);
         let cached = if rolling { cost::L2_SHARE_OF_RINGS } else { cost::L2_SHARE_OF_LOCALS };
@@ -491,16 +493,27 @@ impl Grouping<'_> {
         let tile = ((height / tiles / cost::SLAB_MULTIPLE).ceil() * cost::SLAB_MULTIPLE).min(tile);
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
         let members = if rolling { self.moved_ahead(members) } else { members };
-        Group { members, tile: tile as i64, tiles: tiles as i64, parts, rolling }
+        Group { members, tile: tile as i64, tiles: tiles as i64, parts, considered: Vec::new(), rolling }
     }
+}
+
+/// The slab index of the first member in the choice that was taken, and in others, each with the least cost.
+fn considered(draft: &Draft, taken: &Choice) -> Vec<(Option<usize>, f64)> {
+    let mut found: Vec<(Option<usize>, f64)> = Vec::new();
+    for choice in std::iter::once(taken).chain(&draft.choices) {
+        let slab = choice.slabs.first().copied();
+        if !found.iter().any(|(known, _)| *known == slab) {
+            found.push((slab, choice.cost));
+        }
+    }
+    found
 }
 
 /// Whether the bounds of a reduction divide an index: its residue classes run in lanes, each with a start and an end.
 fn is_divided(definition: &Definition, index: usize) -> bool {
     let terms = definition.indices[definition.rank..].iter();
     let mut bounds = terms.flat_map(|term| term.range.low.iter().chain(&term.range.high));
-    let divides = |(atom, _): &(Atom, Int)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(index));
-    bounds.any(|bound| bound.terms().iter().any(divides))
+    bounds.any(|bound| bound.divides_index(index))
 }
 
 /// `d` where a subscript is the slab index plus `d`.

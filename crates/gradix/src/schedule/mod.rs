@@ -17,9 +17,8 @@ mod turn;
 pub use arrange::{arrange, lanes, name};
 pub use print::print;
 
-use crate::program::{Affine, Atom, Definition, Program};
+use crate::program::{Affine, Definition, Program};
 use crate::target::Target;
-use gradix_int::Int;
 
 /// The decisions for a whole program.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +38,8 @@ pub struct Group {
     pub tiles: i64,
     /// The number of partial reductions, where a member reduces over the slab index.
     pub parts: Option<i64>,
+    /// Which indices could be the slab index, each that of the first member, with its cost; the first was taken.
+    pub considered: Vec<(Option<usize>, f64)>,
     /// Whether what members need beside a slab is kept from tile to tile; otherwise each tile computes it again.
     pub rolling: bool,
 }
@@ -83,13 +84,6 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
         point.push(low + (high - low) * share(position));
     }
     extents
-}
-
-/// Whether an index moves an access from one element to the next.
-pub fn is_along(subscripts: &[Affine], index: usize) -> bool {
-    subscripts.split_last().is_some_and(|(last, others)| {
-        last.coefficient(&Atom::Index(index as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(index))
-    })
 }
 
 /// Decides for a whole program and a machine.

@@ -30,9 +30,20 @@ fn describe_group(program: &Program, docs: &[String], group: &Group, number: usi
         }
     };
     let _ = writeln!(text, "group {}: {how}", number + 1);
+    describe_costs(program, group, text);
     for member in &group.members {
         describe_member(program, &docs[member.definition], group, member, text);
     }
+}
+
+/// What the choice of the slab index cost, beside the others: elements that items read again or store in parts, and more
+/// where lanes or few values would be divided.
+fn describe_costs(program: &Program, group: &Group, text: &mut String) {
+    let Some(member) = group.members.first().filter(|_| group.considered.len() > 1) else { return };
+    let indices = &program.definitions[member.definition].indices;
+    let costs = group.considered.iter().filter_map(|(slab, cost)| Some((&indices[(*slab)?].name, cost)));
+    let costs: Vec<String> = costs.map(|(name, cost)| format!("by {name} {cost:.0}")).collect();
+    let _ = writeln!(text, "  costs: {}", costs.join(", "));
 }
 
 fn describe_member(program: &Program, doc: &str, group: &Group, member: &Member, text: &mut String) {

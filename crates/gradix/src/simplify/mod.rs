@@ -1,4 +1,4 @@
-//! Value-preserving simplification of whole programs; the local rules are in [`crate::build`].
+//! Value-preserving simplification of whole programs; the local rules are in [`crate::program::build`].
 //!
 //! The passes are repeated until nothing changes, so simplifying twice is simplifying once.
 

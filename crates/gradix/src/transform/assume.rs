@@ -33,7 +33,11 @@ pub fn assume(program: &Program, assumed: &[Assumed]) -> Program {
             // The others follow from these.
             _ if program.params[number].kind != ParamKind::Free => continue,
             Assumed::Nothing => continue,
-            Assumed::Positive => Affine::param(ParamId(number as u32)).shift(-1),
+            Assumed::Positive => {
+                let own = Affine::param(ParamId(number as u32));
+                program.facts.retain(|fact| *fact != Constraint::non_negative(own.clone()));
+                own.shift(-1)
+            }
             Assumed::Exactly(value) => {
                 values[number] = Some(value.clone());
                 continue;

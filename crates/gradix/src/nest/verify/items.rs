@@ -4,7 +4,7 @@
 //! dimension of the buffer tells the item: in every access its subscript lies in `first..=last`, or in every access it is
 //! the item's number.
 
-use super::super::{FIRST, ITEM, Kernel, LAST, Leaf, Nest, Scope, Step};
+use super::super::{FIRST, ITEM, Kernel, LAST, Nest, Scope, leaves};
 use crate::domain::system::Facts;
 use crate::program::{Affine, Constraint, TensorId};
 use std::collections::BTreeMap;
@@ -23,9 +23,8 @@ struct Owner {
 impl Owners {
     /// Of a kernel that nothing has been seen of.
     pub fn new(nest: &Nest, kernel: &Kernel) -> Self {
-        let mut written = Vec::new();
-        visit_leaves(&kernel.steps, &mut |leaf| written.push(leaf.target));
-        let lasting = written.into_iter().filter(|buffer| !matches!(nest[*buffer].scope, Scope::Local(_)));
+        let written = leaves(&kernel.steps).into_iter().map(|leaf| leaf.target);
+        let lasting = written.filter(|buffer| !matches!(nest[*buffer].scope, Scope::Local(_)));
         let ways = |buffer: TensorId| {
             let dimensions = (0..nest[buffer].extents.len()).flat_map(|d| [(d, true), (d, false)]);
             dimensions.map(|(dimension, by_number)| Owner { dimension, by_number, unproved: Vec::new() }).collect()
@@ -75,16 +74,5 @@ impl Owner {
             }
         }
         true
-    }
-}
-
-/// Calls `visit` for every leaf, in order.
-pub fn visit_leaves<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Leaf)) {
-    for step in steps {
-        match step {
-            Step::Tile(tile) => visit_leaves(&tile.steps, visit),
-            Step::Leaf(leaf) => visit(leaf),
-            Step::Together(leaves) => leaves.iter().for_each(&mut *visit),
-        }
     }
 }

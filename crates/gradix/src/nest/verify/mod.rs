@@ -4,13 +4,17 @@
 //! as a [`Check`] for the sizes at hand.
 
 mod items;
+mod lanes;
+mod written;
 
 use super::{FIRST, ITEM, Kernel, LAST, Leaf, Nest, Scope, Step, Work};
 use crate::domain::guard::{self, Guarded};
 use crate::domain::system::{self, Facts, Found};
-use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, TensorId};
+use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Range, TensorId};
 use gradix_int::Int;
 use items::Owners;
+use std::collections::{BTreeSet, HashSet};
+use written::Writer;
 
 /// What could not be proved for all sizes: it is looked at again when the sizes are known.
 #[derive(Clone, Debug)]
@@ -32,6 +36,10 @@ pub enum Rule {
     Inside,
     /// No two items touch an element that one of them writes.
     OneItem,
+    /// What is read has been written before: by the same item, or by an earlier kernel.
+    WrittenBefore,
+    /// Every element of a result is written.
+    WrittenAtAll,
 }
 
 /// A nest of which all holds that [`verify`] asks for, with the checks that it leaves. Machines run nothing else.
@@ -70,13 +78,16 @@ impl std::ops::Deref for Verified {
 /// - every variable is bound before it is used, and once; the range of the work has none;
 /// - inputs are not written, and a local buffer is touched by its own kernel only;
 /// - accesses have as many subscripts as their buffers have dimensions;
-/// - a leaf has a reduction if and only if it has loops for it, and its shape names loops that fit;
+/// - a leaf has a reduction if and only if it has loops for it;
+/// - lanes and unrolled loops do the same at every value, and what is packed is all that is read (see `lanes`);
 /// - no subscript leaves its buffer;
-/// - no two items of a kernel touch an element that one of them writes: items run in any order, and at the same time.
+/// - no two items of a kernel touch an element that one of them writes: items run in any order, and at the same time;
+/// - what is read has been written before: by the same item, or by an earlier kernel;
+/// - every element of a result is written.
 ///
-/// The last two are proved here, or left to the checks that are returned.
+/// The last four are proved here, or left to the checks that are returned.
 pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
-    let mut checks = Vec::new();
+    let (mut checks, mut whole) = (Vec::new(), HashSet::new());
     let mut exprs = nest.exprs.clone();
     for (number, kernel) in nest.kernels.iter().enumerate() {
         let mut bound = vec![false; kernel.variables.len()];
@@ -84,19 +95,61 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
         let mut context = nest.context.clone();
         context.extend(work_domain(&kernel.work));
         let owners = Owners::new(nest, kernel);
-        let mut visit = Visit { nest, number, kernel, exprs: &mut exprs, checks: &mut checks, owners };
+        let writers = written::writers(&kernel.steps, None);
+        let mut visit = Visit {
+            nest,
+            number,
+            kernel,
+            exprs: &mut exprs,
+            checks: &mut checks,
+            owners,
+            writers,
+            done: 0,
+            whole: &whole,
+        };
         let Work { low, high, step, .. } = &kernel.work;
         [low, high, step].into_iter().try_for_each(|affine| visit.bound(affine, &[]))?;
         visit.steps(&kernel.steps, &mut bound, &context)?;
         visit.items()?;
+        let made: BTreeSet<TensorId> = super::leaves(&kernel.steps).iter().map(|leaf| leaf.target).collect();
+        let lasts = |buffer: &TensorId| matches!(nest[*buffer].scope, Scope::Run | Scope::Output(_));
+        let is_whole = |buffer: &TensorId| unwritten(nest, number, *buffer).is_some_and(|open| open.is_empty());
+        whole.extend(made.into_iter().filter(lasts).filter(is_whole));
     }
+    let buffers = (0..nest.buffers.len() as u32).map(TensorId);
+    let last = nest.kernels.len().saturating_sub(1);
+    let results = buffers.filter(|buffer| matches!(nest[*buffer].scope, Scope::Output(_)));
+    let open = results.filter(|buffer| !whole.contains(buffer)).filter_map(|buffer| unwritten(nest, last, buffer));
+    checks.extend(open.flatten());
     Ok(checks)
 }
 
-/// Whether a check holds for these sizes; `false` also where the search was cut short.
+/// What is not proved to be written by the kernels up to this one, of all elements of a buffer; `None` if that can't be told.
+fn unwritten(nest: &Nest, kernel: usize, buffer: TensorId) -> Option<Vec<Check>> {
+    // Places have variables of their own.
+    let first = nest.kernels.iter().map(|kernel| kernel.variables.len()).max().unwrap_or(0);
+    let extents = nest[buffer].extents.iter().enumerate();
+    let all = extents.flat_map(|(d, extent)| Range::extent(extent.clone()).constraints(first + d).collect::<Vec<_>>());
+    let known = Facts::new(nest.context.iter().cloned().chain(all).collect::<Vec<_>>());
+    let place: Vec<Affine> = (0..nest[buffer].extents.len()).map(|d| Affine::index(first + d)).collect();
+    let open = written::unwritten(nest, &nest.kernels[..nest.kernels.len().min(kernel + 1)], buffer, &place, &known);
+    let check = |outside| Check { kernel, buffer, rule: Rule::WrittenAtAll, outside };
+    Some(open?.into_iter().map(check).collect())
+}
+
+/// Whether a check holds for these sizes. Where the search was cut short, accesses count as wrong; of what is written, which
+/// can't do harm outside of the nest's own buffers, only a place that was found to be missed does.
 pub fn holds(check: &Check, sizes: &[Int]) -> bool {
     let rows: Vec<Constraint> = check.outside.iter().map(|c| crate::domain::bounds::at(c, sizes)).collect();
-    matches!(system::find(&rows, 20_000), Found::Nothing) || system::is_empty(&rows)
+    if system::is_empty(&rows) {
+        return true;
+    }
+    match (system::find(&rows, 20_000), check.rule) {
+        (Found::Nothing, _) => true,
+        (Found::Values(_), _) => false,
+        (Found::Unknown, Rule::Inside | Rule::OneItem) => false,
+        (Found::Unknown, Rule::WrittenBefore | Rule::WrittenAtAll) => true,
+    }
 }
 
 /// `low <= first`, `last <= high`, `last < first + step`, and the number of the item.
@@ -119,6 +172,11 @@ struct Visit<'a> {
     exprs: &'a mut Exprs,
     checks: &'a mut Vec<Check>,
     owners: Owners,
+    /// All leaves of the kernel, and how many of them have been seen.
+    writers: Vec<Writer<'a>>,
+    done: usize,
+    /// Buffers of which earlier kernels have written every element.
+    whole: &'a HashSet<TensorId>,
 }
 
 impl Visit<'_> {
@@ -158,7 +216,7 @@ impl Visit<'_> {
             self.bind(l.variable, bound)?;
         }
         leaf.guards.iter().try_for_each(|g| self.bound(&g.affine, bound))?;
-        self.shape(leaf)?;
+        lanes::shape(self.nest, self.number, leaf).map_err(|what| self.wrong(what))?;
         let mut domain = Guarded::new([context, &leaf.domain()].concat());
         let kind = self.nest.buffers[leaf.target.0 as usize].scope;
         let number = self.number;
@@ -167,6 +225,9 @@ impl Visit<'_> {
             return Err(self.wrong("a buffer is written that is not this kernel's to write"));
         }
         self.access(leaf.target, &leaf.subscripts, bound, domain.under(&[]))?;
+        if leaf.accumulate {
+            self.written(leaf.target, &leaf.subscripts, domain.under(&[]));
+        }
         for (access, guards) in guard::guarded_accesses(self.exprs, leaf.body) {
             let Expr::Access(buffer, subscripts) = self.exprs[access].clone() else { continue };
             if foreign(self.nest.buffers[buffer.0 as usize].scope) {
@@ -174,10 +235,34 @@ impl Visit<'_> {
             }
             for guard in &guards {
                 self.access(buffer, &subscripts, bound, domain.under(guard))?;
+                self.written(buffer, &subscripts, domain.under(guard));
             }
         }
+        self.done += 1;
         leaf.loops.iter().for_each(|l| bound[l.variable] = false);
         Ok(())
+    }
+
+    /// What has been made is there when it is read.
+    fn written(&mut self, buffer: TensorId, subscripts: &[Affine], known: &Facts) {
+        let nest = self.nest;
+        let makes = |writer: &Writer| writer.leaf.target == buffer && !written::reads_target(nest, writer.leaf);
+        let open = match nest[buffer].scope {
+            Scope::Input(_) => return,
+            Scope::Output(_) | Scope::Run if !self.writers.iter().any(makes) => {
+                if self.whole.contains(&buffer) {
+                    return;
+                }
+                written::unwritten(nest, &nest.kernels[..self.number], buffer, subscripts, known)
+            }
+            Scope::Output(_) | Scope::Run | Scope::Local(_) => {
+                let before: Vec<Writer> = self.writers[..self.done].iter().filter(|w| makes(w)).copied().collect();
+                written::uncovered(&before, subscripts, known)
+            }
+        };
+        let number = self.number;
+        let check = |outside| Check { kernel: number, buffer, rule: Rule::WrittenBefore, outside };
+        self.checks.extend(open.into_iter().flatten().map(check));
     }
 
     /// Items share nothing that one of them writes.
@@ -187,19 +272,6 @@ impl Visit<'_> {
         let open = self.owners.finish().map_err(shared)?;
         let check = |(buffer, outside)| Check { kernel: number, buffer, rule: Rule::OneItem, outside };
         self.checks.extend(open.into_iter().map(check));
-        Ok(())
-    }
-
-    /// No range and no guard depends on the variable of the lanes or rows.
-    fn shape(&self, leaf: &Leaf) -> Result<(), String> {
-        let unrolled = leaf.shape.rows.iter().chain(&leaf.shape.columns).map(|(position, _)| position);
-        for position in leaf.shape.lanes.iter().chain(unrolled) {
-            let Some(l) = leaf.loops.get(*position) else { return Err(self.wrong("a shape that names no loop")) };
-            let ranges = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
-            if ranges.chain(leaf.guards.iter().map(|g| &g.affine)).any(|a| a.uses_index(l.variable)) {
-                return Err(self.wrong("a range or guard that depends on the lanes or rows"));
-            }
-        }
         Ok(())
     }
 

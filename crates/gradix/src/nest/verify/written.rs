@@ -7,7 +7,7 @@
 //!
 //! For a place, the point at which a leaf would write it is found by solving the leaf's subscripts; what its loops and
 //! guards say of that point are the conditions under which it does. Of the places to be covered, those are taken away, leaf
-//! by leaf, until nothing is left.
+//! by leaf, until nothing is left. Where subscripts can't be solved for, or too many parts are left, nothing is claimed.
 
 use super::super::{FIRST, ITEM, Kernel, LAST, Leaf, Nest, Step, Tile, Work};
 use crate::domain::system::{self, Facts};
@@ -21,37 +21,62 @@ use std::cmp::Ordering;
 pub struct Writer<'a> {
     pub leaf: &'a Leaf,
     pub tile: Option<&'a Tile>,
+    /// What is added to the numbers of its variables, so that those of another kernel are different ones.
+    base: usize,
 }
 
-/// Places that are written nowhere, each as constraints that would have no solution otherwise.
-pub type Uncovered = Vec<Vec<Constraint>>;
+impl Writer<'_> {
+    fn moved(&self, affine: &Affine) -> Affine {
+        if self.base == 0 {
+            return affine.clone();
+        }
+        affine.substitute(&mut |atom| match atom {
+            Atom::Index(v) => Some(Affine::index(*v as usize + self.base)),
+            Atom::Param(_) | Atom::Floor(..) => None,
+        })
+    }
+
+    fn subscripts(&self) -> Vec<Affine> {
+        self.leaf.subscripts.iter().map(|subscript| self.moved(subscript)).collect()
+    }
+
+    fn outputs(&self) -> Vec<usize> {
+        self.leaf.loops[..self.leaf.outputs].iter().map(|l| l.variable + self.base).collect()
+    }
+
+    /// What holds for the outputs wherever the leaf writes.
+    fn domain(&self) -> Vec<Constraint> {
+        let outputs = self.leaf.loops[..self.leaf.outputs].iter().flat_map(|l| l.range.constraints(l.variable));
+        let guards = self.leaf.guards.iter().filter(|_| self.leaf.reduction.is_none()).cloned();
+        outputs.chain(guards).map(|constraint| constraint.rebuilt(self.moved(&constraint.affine))).collect()
+    }
+}
+
+/// Places that are written nowhere, each as constraints that would have no solution otherwise; `None` where that can't be told.
+pub type Uncovered = Option<Vec<Vec<Constraint>>>;
 
 /// More parts of the places than this are not told apart.
 const MAX_REGIONS: usize = 24;
 
 /// What no writer before has written, of a place that is read in the same item, where `known` holds.
 pub fn uncovered(writers: &[Writer], place: &[Affine], known: &Facts) -> Uncovered {
-    let conditions = |writer: &Writer| Point::of(writer, place)?.conditions(writer);
-    let all: Vec<Vec<Constraint>> = writers.iter().filter_map(conditions).collect();
-    if all.iter().any(|conditions| conditions.iter().all(|condition| known.implies(condition))) {
-        return Vec::new();
-    }
-    left(known.known(), all)
+    let conditions = |writer: &Writer| Some(Point::of(writer, place)?.conditions(writer));
+    left(known, writers.iter().map(conditions).collect())
 }
 
 /// What no item of these kernels writes, of a place that a later kernel reads, or that is part of a result, where `known`
 /// holds.
 pub fn unwritten(nest: &Nest, kernels: &[Kernel], buffer: TensorId, place: &[Affine], known: &Facts) -> Uncovered {
     let makes = |writer: &Writer| writer.leaf.target == buffer && !reads_target(nest, writer.leaf);
+    let mut base = 0;
+    let used = known.known().iter().map(|row| &row.affine).chain(place);
+    used.for_each(|affine| affine.visit_indices(&mut |v| base = base.max(v + 1)));
     let mut all = Vec::new();
     for kernel in kernels {
-        let writers = writers(&kernel.steps, None).into_iter().filter(makes);
-        all.extend(writers.filter_map(|writer| Point::of(&writer, place)?.by_some(&writer, &kernel.work)));
+        let writers = writers(&kernel.steps, None).into_iter().filter(makes).map(|writer| Writer { base, ..writer });
+        all.extend(writers.map(|writer| Point::of(&writer, place)?.by_some(&writer, &kernel.work)));
     }
-    if all.iter().any(|conditions| conditions.iter().all(|condition| known.implies(condition))) {
-        return Vec::new();
-    }
-    left(known.known(), all)
+    left(known, all)
 }
 
 /// Whether a leaf goes on from what its target holds.
@@ -63,30 +88,45 @@ pub fn reads_target(nest: &Nest, leaf: &Leaf) -> bool {
 pub fn writers<'a>(steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>> {
     let of_step = |step: &'a Step| match step {
         Step::Tile(tile) => writers(&tile.steps, Some(tile)),
-        Step::Leaf(leaf) => vec![Writer { leaf, tile }],
-        Step::Together(leaves) => leaves.iter().map(|leaf| Writer { leaf, tile }).collect(),
+        Step::Leaf(leaf) => vec![Writer { leaf, tile, base: 0 }],
+        Step::Together(leaves) => leaves.iter().map(|leaf| Writer { leaf, tile, base: 0 }).collect(),
     };
     steps.iter().flat_map(of_step).collect()
 }
 
-/// The parts of a region in which no list of conditions holds.
-fn left(region: &[Constraint], taken: Vec<Vec<Constraint>>) -> Uncovered {
-    let mut regions = vec![region.to_vec()];
-    for conditions in taken {
-        let mut rest = Vec::new();
-        for mut inside in regions {
-            for condition in &conditions {
-                let failing = condition.negated().into_iter().map(|not| [inside.as_slice(), &[not]].concat());
-                rest.extend(failing.filter(|failing| !system::is_empty(failing)));
-                inside.push(condition.clone());
-            }
-        }
-        regions = rest;
+/// The parts of a region in which no writer's conditions hold. Where the places of a writer could not be solved for, or too
+/// many parts are left, that can't be told.
+fn left(known: &Facts, writers: Vec<Option<Vec<Constraint>>>) -> Uncovered {
+    let holds = |conditions: &Vec<Constraint>| conditions.iter().all(|condition| known.implies(condition));
+    if writers.iter().flatten().any(holds) {
+        return Some(Vec::new());
+    }
+    let mut regions = vec![known.known().to_vec()];
+    let is_complete = writers.iter().all(Option::is_some);
+    for conditions in writers.into_iter().flatten() {
+        regions = regions.into_iter().flat_map(|region| outside(region, &conditions)).collect();
         if regions.is_empty() || regions.len() > MAX_REGIONS {
             break;
         }
     }
-    regions
+    (regions.is_empty() || is_complete && regions.len() <= MAX_REGIONS).then_some(regions)
+}
+
+/// The parts of a region in which one of the conditions fails; all of it, if that is so everywhere.
+fn outside(region: Vec<Constraint>, conditions: &[Constraint]) -> Vec<Vec<Constraint>> {
+    let open: Vec<&Constraint> = conditions.iter().filter(|condition| !region.contains(condition)).collect();
+    let mut inside = region.clone();
+    inside.extend(open.iter().copied().cloned());
+    if system::is_empty(&inside) {
+        return vec![region];
+    }
+    let (mut inside, mut parts) = (region, Vec::new());
+    for condition in open {
+        let failing = condition.negated().into_iter().map(|not| [inside.as_slice(), &[not]].concat());
+        parts.extend(failing.filter(|failing| !system::is_empty(failing)));
+        inside.push(condition.clone());
+    }
+    parts
 }
 
 /// The values of a leaf's outputs at which it writes a place, and what has to hold for that.
@@ -102,24 +142,23 @@ struct Point {
 impl Point {
     /// Solves the subscripts for the outputs, one after the other.
     fn of(writer: &Writer, place: &[Affine]) -> Option<Point> {
-        let Leaf { subscripts, loops, outputs, .. } = writer.leaf;
-        let mut open: Vec<usize> = loops[..*outputs].iter().map(|l| l.variable).collect();
-        open.push(ITEM);
-        let mut point = Point { values: identity(writer.leaf, place), fits: Vec::new(), ring: None };
+        let (mut open, item) = (writer.outputs(), ITEM + writer.base);
+        open.push(item);
+        let mut point = Point { values: identity(writer, place), fits: Vec::new(), ring: None };
         let mut equations = Vec::new();
-        for (subscript, at) in subscripts.iter().zip(place) {
-            match (round(subscript), round(at)) {
+        for (subscript, at) in writer.subscripts().into_iter().zip(place) {
+            match (round(&subscript), round(at)) {
                 (Some((own, size)), Some((read, same))) if size == same => {
                     point.ring = Some((read.clone(), size));
                     equations.push((own, read));
                 }
-                _ => equations.push((subscript.clone(), at.clone())),
+                _ => equations.push((subscript, at.clone())),
             }
         }
         while let Some((subscript, at)) = take_solvable(&mut equations, &open) {
             point.solve(subscript, at, &mut open);
         }
-        open.retain(|variable| *variable != ITEM);
+        open.retain(|variable| *variable != item);
         (equations.is_empty() && open.is_empty()).then_some(point)
     }
 
@@ -160,9 +199,9 @@ impl Point {
     }
 
     /// What has to hold for the leaf to write the place in the item and tile at hand, or in an earlier tile of it.
-    fn conditions(self, writer: &Writer) -> Option<Vec<Constraint>> {
+    fn conditions(self, writer: &Writer) -> Vec<Constraint> {
         let mut found = Vec::new();
-        for constraint in domain(writer.leaf) {
+        for constraint in writer.domain() {
             let own = constraint.with_indices(&self.values);
             match (&self.ring, writer.tile) {
                 (Some(ring), Some(tile)) => found.extend(around(own, ring, tile)),
@@ -171,22 +210,26 @@ impl Point {
         }
         found.extend(self.fits);
         found.retain(|condition| condition.decided() != Some(true));
-        Some(found)
+        found
     }
 
     /// What has to hold for the leaf to write the place in some item and tile.
     fn by_some(self, writer: &Writer, work: &Work) -> Option<Vec<Constraint>> {
-        let own: Vec<Constraint> =
-            domain(writer.leaf).iter().map(|c| undivided(&c.with_indices(&self.values))).collect();
+        let [first, last, item] = [FIRST, LAST, ITEM].map(|variable| variable + writer.base);
+        let own = writer.domain();
+        let own = own.iter().map(|c| undivided(&c.with_indices(&self.values), first, last)).collect();
         let mut found = match writer.tile {
-            Some(tile) => joined(own, (tile.variable, tile.variable), tile.size - 1, &tile.range)?,
+            Some(tile) => {
+                let variable = tile.variable + writer.base;
+                joined(own, (variable, variable), tile.size - 1, &tile.range.map(|bound| writer.moved(bound)))?
+            }
             None => own,
         };
         let range = Range { low: vec![work.low.clone()], high: vec![work.high.clone()] };
-        found = joined(found, (FIRST, LAST), 0, &range)?;
-        if let Some(parts) = work.parts.filter(|_| self.values[ITEM] != Affine::index(ITEM)) {
-            found.push(Constraint::non_negative(self.values[ITEM].clone()));
-            found.push(Constraint::at_most(self.values[ITEM].clone(), Affine::constant(parts - 1)));
+        found = joined(found, (first, last), 0, &range)?;
+        if let Some(parts) = work.parts.filter(|_| self.values[item] != Affine::index(item)) {
+            found.push(Constraint::non_negative(self.values[item].clone()));
+            found.push(Constraint::at_most(self.values[item].clone(), Affine::constant(parts - 1)));
         }
         found.extend(self.fits);
         found.retain(|condition| condition.decided() != Some(true));
@@ -202,7 +245,7 @@ fn around(own: Constraint, (at, size): &(Affine, Int), tile: &Tile) -> Vec<Const
         // A lower bound: that of the first tile.
         Ordering::Less => {
             let bounded = without(own.affine.clone(), &tile.variable);
-            vec![own.rebuilt(bounded.add_scaled(&factor, &tile.range.low[0]))]
+            tile.range.low.iter().map(|start| own.rebuilt(bounded.add_scaled(&factor, start))).collect()
         }
         // An upper bound: the last value that has been written.
         Ordering::Greater => {
@@ -212,8 +255,8 @@ fn around(own: Constraint, (at, size): &(Affine, Int), tile: &Tile) -> Vec<Const
     }
 }
 
-/// The constraints for consecutive pieces `low..=high + more` of a range together: where `e` is bounded by a piece from
-/// below and from above, it is bounded by the range. `None` if a piece bounds something on one side only.
+/// The constraints for consecutive pieces `low..=high + more` of a range together: what a piece bounds is bounded by the
+/// range. `None` if it bounds more than one expression, as then not all need have the same piece.
 fn joined(
     constraints: Vec<Constraint>,
     (low, high): (usize, usize),
@@ -222,26 +265,43 @@ fn joined(
 ) -> Option<Vec<Constraint>> {
     let uses = |c: &Constraint| c.affine.uses_index(low) || c.affine.uses_index(high);
     let (pieces, mut found): (Vec<Constraint>, Vec<Constraint>) = distinct(constraints).into_iter().partition(uses);
-    let above = |c: &Constraint| factor(&c.affine, low) == Int::NEG_ONE;
-    for lower in pieces.iter().filter(|c| above(c)) {
-        // e - low >= 0, and with it high + more - e >= 0
-        let bounded = lower.affine.clone() + Affine::index(low);
-        let upper = Constraint::at_most(bounded.clone(), Affine::index(high).shift(more));
-        if bounded.uses_index(low) || bounded.uses_index(high) || !pieces.contains(&upper) {
-            return None;
-        }
-        found.extend(range.low.iter().map(|low| Constraint::at_most(low.clone(), bounded.clone())));
-        found.extend(range.high.iter().map(|high| Constraint::at_most(bounded.clone(), high.clone())));
+    if !pieces.is_empty() {
+        // There is a piece at all.
+        let ends = range.low.iter().flat_map(|low| range.high.iter().map(move |high| (low.clone(), high.clone())));
+        found.extend(ends.map(|(low, high)| Constraint::at_most(low, high)));
     }
-    let paired = pieces.iter().filter(|c| above(c)).count();
-    (pieces.len() == 2 * paired).then(|| distinct(found))
+    let (mut least, mut greatest): (Option<Affine>, Option<Affine>) = (None, None);
+    for Constraint { affine, .. } in pieces {
+        // e - low >= 0, or high + more - e >= 0; of several, the strictest counts.
+        match factor(&affine, low) == Int::NEG_ONE {
+            true => least = Some(stricter(affine + Affine::index(low), least, Ordering::Less)?),
+            false => greatest = Some(stricter(Affine::index(high).shift(more) - affine, greatest, Ordering::Greater)?),
+        }
+    }
+    if least.iter().chain(&greatest).any(|e| e.uses_index(low) || e.uses_index(high)) {
+        return None;
+    }
+    if let (Some(least), Some(greatest)) = (&least, &greatest) {
+        // `e` and `e + d` in one piece: with d > 0, those at the ends of pieces are in none.
+        let gap = greatest.clone() - least.clone();
+        found.extend((*gap.as_constant()? > Int::ZERO).then(|| Constraint::non_negative(Affine::constant(-1))));
+    }
+    if let Some(e) = least {
+        found.extend(range.low.iter().map(|low| Constraint::at_most(low.clone(), e.clone())));
+    }
+    if let Some(e) = greatest {
+        found.extend(range.high.iter().map(|high| Constraint::at_most(e.clone(), high.clone())));
+    }
+    Some(distinct(found))
 }
 
-/// What holds for the outputs wherever a leaf writes.
-fn domain(leaf: &Leaf) -> Vec<Constraint> {
-    let outputs = leaf.loops[..leaf.outputs].iter().flat_map(|l| l.range.constraints(l.variable));
-    let guards = leaf.guards.iter().filter(|_| leaf.reduction.is_none()).cloned();
-    outputs.chain(guards).collect()
+/// Of two expressions, the one that is smaller or greater than the other; `None` if that is not so everywhere.
+fn stricter(a: Affine, b: Option<Affine>, wanted: Ordering) -> Option<Affine> {
+    let Some(b) = b else { return Some(a) };
+    let (less, more) = if wanted == Ordering::Less { (&a, &b) } else { (&b, &a) };
+    let is_first = system::implies(&[], &Constraint::at_most(less.clone(), more.clone()));
+    let is_second = || system::implies(&[], &Constraint::at_most(more.clone(), less.clone()));
+    if is_first { Some(a) } else { is_second().then_some(b) }
 }
 
 /// An equation whose open variables are determined by it: one, or two of which one counts inside the other's steps.
@@ -259,17 +319,21 @@ fn take_solvable(equations: &mut Vec<(Affine, Affine)>, open: &[usize]) -> Optio
     Some(equations.remove(place))
 }
 
-/// `e`, and what it is counted round: `e % size`.
+/// `e`, and what it is counted round: `e % size`. Of the many `e`, the one that is shifted least.
 fn round(affine: &Affine) -> Option<(Affine, Int)> {
     affine.terms().iter().find_map(|(atom, _)| match atom {
-        Atom::Floor(inner, size) if inner.remainder(size) == *affine => Some(((**inner).clone(), size.clone())),
+        Atom::Floor(inner, size) if inner.remainder(size) == *affine => {
+            let half = size / Int::from(2);
+            let rounds = div_floor(&(inner.offset() + &half), size);
+            Some((inner.shift(-(rounds * size)), size.clone()))
+        }
         _ => None,
     })
 }
 
 /// `v >= ⌊e / c⌋` as `c*v >= e - c + 1`, and `v <= ⌊e / c⌋` as `c*v <= e`, where `e` has to do with the item.
-fn undivided(constraint: &Constraint) -> Constraint {
-    let of_item = |inner: &Affine| inner.uses_index(FIRST) || inner.uses_index(LAST);
+fn undivided(constraint: &Constraint, first: usize, last: usize) -> Constraint {
+    let of_item = |inner: &Affine| inner.uses_index(first) || inner.uses_index(last);
     let division = constraint.affine.terms().iter().find_map(|(atom, one)| match atom {
         Atom::Floor(inner, c) if of_item(inner) && (*one == Int::ONE || *one == Int::NEG_ONE) => {
             Some((atom.clone(), one.clone(), (**inner).clone(), c.clone()))
@@ -294,11 +358,10 @@ fn without(affine: Affine, variable: &usize) -> Affine {
 }
 
 /// Every variable for itself.
-fn identity(leaf: &Leaf, place: &[Affine]) -> Vec<Affine> {
-    let mut last = ITEM;
+fn identity(writer: &Writer, place: &[Affine]) -> Vec<Affine> {
+    let mut last = ITEM + writer.base;
     let mut see = |affine: &Affine| affine.visit_indices(&mut |v| last = last.max(v));
-    place.iter().chain(&leaf.subscripts).for_each(&mut see);
-    domain(leaf).iter().for_each(|constraint| see(&constraint.affine));
-    leaf.loops.iter().for_each(|l| see(&Affine::index(l.variable)));
+    place.iter().chain(&writer.subscripts()).for_each(&mut see);
+    writer.domain().iter().for_each(|constraint| see(&constraint.affine));
     (0..=last).map(Affine::index).collect()
 }

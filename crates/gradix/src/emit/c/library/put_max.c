@@ -1,0 +1,1 @@
+GX_PUT(max, gx_max, gx_max_1)

@@ -1,0 +1,1 @@
+GX_PUT(min, gx_min, gx_min_1)

@@ -1,0 +1,22 @@
+//! Whole numbers in generated code: what its index expressions call.
+
+use super::tree::{Callee, Snippet, Type, Value};
+use gradix_int::Int;
+
+/// Defines the functions of this module.
+pub static INTEGERS: Snippet = Snippet { name: "integers.c", text: include_str!("integers.c"), needs: &[] };
+
+/// The larger of two.
+pub fn larger(a: Value, b: Value) -> Value {
+    Callee::of("gx_larger", Type::Whole, &INTEGERS).call([a, b])
+}
+
+/// The smaller of two.
+pub fn smaller(a: Value, b: Value) -> Value {
+    Callee::of("gx_smaller", Type::Whole, &INTEGERS).call([a, b])
+}
+
+/// `⌊a / c⌋`
+pub fn floor_div(a: Value, c: &Int) -> Value {
+    Callee::of("gx_floor_div", Type::Whole, &INTEGERS).call([a, c.into()])
+}

@@ -1,0 +1,117 @@
+//! That lanes and unrolled loops do the same thing at every value, and that what is packed is all that is read.
+
+use super::super::{Leaf, Nest, Panels, Scope, Shape};
+use crate::program::{Affine, Expr, ExprId, Exprs};
+use gradix_int::Int;
+
+/// Checks the shape of a leaf of a kernel:
+/// - lanes run over an output or the innermost loop, unrolled loops are other outputs;
+/// - no range, guard or condition on indices depends on them, and no subscript or index value by way of a division;
+/// - what runs in lanes reads its own target at the same point only.
+pub fn shape(nest: &Nest, kernel: usize, leaf: &Leaf) -> Result<(), &'static str> {
+    let Shape { lanes, rows, columns, panels, .. } = &leaf.shape;
+    let innermost = leaf.loops.len().wrapping_sub(1);
+    if lanes.is_some_and(|lanes| lanes >= leaf.outputs && lanes != innermost) {
+        return Err("lanes over a loop that is neither an output nor the innermost");
+    }
+    let mut seen = Vec::from_iter(*lanes);
+    for (position, _) in rows.iter().chain(columns) {
+        if *position >= leaf.outputs || seen.contains(position) {
+            return Err("an unrolled loop that is no output of its own");
+        }
+        seen.push(*position);
+    }
+    if seen.iter().any(|position| !is_even(&nest.exprs, leaf, leaf.loops[*position].variable)) {
+        return Err("a range, guard or condition that depends on the lanes or rows");
+    }
+    let at_point = |(read, at): (_, &[Affine])| read != leaf.target || at == leaf.subscripts;
+    if lanes.is_some() && !nest.exprs.accesses(leaf.body).all(at_point) {
+        return Err("lanes that read what their neighbours write");
+    }
+    panels.as_ref().map_or(Ok(()), |panels| packed(nest, kernel, leaf, panels))
+}
+
+/// Whether nothing but subscripts and values depends on a variable, and on no division of it.
+fn is_even(exprs: &Exprs, leaf: &Leaf, variable: usize) -> bool {
+    let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
+    let mut decided = bounds.chain(leaf.guards.iter().map(|guard| &guard.affine));
+    let straight = |affine: &Affine| !affine.divides_index(variable);
+    let mut body = true;
+    exprs.visit_affines(leaf.body, &mut |affine| body &= straight(affine));
+    let conditions = exprs.index_conditions(leaf.body);
+    !decided.any(|affine| affine.uses_index(variable))
+        && !conditions.iter().any(|condition| condition.affine.uses_index(variable))
+        && leaf.subscripts.iter().all(straight)
+        && body
+}
+
+/// Checks what a contraction packs:
+/// - it has lanes over an output, rows and a reduction whose box is the same for all of them, and no guards;
+/// - the parts hold every element that the body reads, each by what it may depend on;
+/// - what is read in place are elements that a step from term to term reaches;
+/// - the buffer for packed operands is the kernel's own, and holds them.
+fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<(), &'static str> {
+    let (Some(lanes), Some((rows, count)), Some(_)) = (leaf.shape.lanes, leaf.shape.rows, leaf.reduction) else {
+        return Err("panels without lanes, rows and a reduction");
+    };
+    let terms: Vec<usize> = leaf.loops[leaf.outputs..].iter().map(|l| l.variable).collect();
+    let (row, lane) = (leaf.loops[rows].variable, leaf.loops[lanes].variable);
+    let bounds = leaf.loops[leaf.outputs..].iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
+    let moves = |bound: &Affine| terms.iter().any(|term| bound.uses_index(*term));
+    if lanes >= leaf.outputs || !leaf.guards.is_empty() || bounds.into_iter().any(moves) {
+        return Err("panels of a reduction that is no box");
+    }
+    let exprs = &nest.exprs;
+    let depends = |parts: &[ExprId], variable: usize| parts.iter().any(|part| uses(exprs, *part, variable));
+    let Panels { by_row, by_lane, by_term, .. } = panels;
+    if depends(by_row, lane) || depends(by_lane, row) || depends(by_term, lane) || depends(by_term, row) {
+        return Err("a packed part that depends on what its panel does not");
+    }
+    if panels.kept.is_some_and(|kept| {
+        kept >= leaf.outputs || [by_row, by_term].iter().any(|parts| depends(parts, leaf.loops[kept].variable))
+    }) {
+        return Err("packed rows are kept for blocks that they depend on");
+    }
+    let parts: Vec<ExprId> = [by_row, by_lane, by_term].into_iter().flatten().copied().collect();
+    if !is_covered(exprs, leaf.body, &parts) {
+        return Err("an element that no panel has");
+    }
+    let straight = |part: &ExprId, along: Option<usize>| is_in_place(exprs, *part, &terms, along);
+    if panels.rows_in_place && !by_row.iter().all(|part| straight(part, None))
+        || panels.lanes_in_place && !by_lane.iter().all(|part| straight(part, Some(lane)))
+    {
+        return Err("an operand that can't be read in place");
+    }
+    let room = nest[panels.scratch].extents.first().and_then(Affine::as_constant);
+    let fits = room.is_some_and(|room| *room >= Int::from(panels.elements(count) as i64));
+    match fits && nest[panels.scratch].scope == Scope::Local(kernel) {
+        true => Ok(()),
+        false => Err("packed operands that don't fit their buffer"),
+    }
+}
+
+fn uses(exprs: &Exprs, part: ExprId, variable: usize) -> bool {
+    let mut used = false;
+    exprs.visit_affines(part, &mut |affine| used |= affine.uses_index(variable));
+    used
+}
+
+/// Whether every element and index value of an expression stands in one of the parts.
+fn is_covered(exprs: &Exprs, id: ExprId, parts: &[ExprId]) -> bool {
+    if parts.contains(&id) {
+        return true;
+    }
+    match &exprs[id] {
+        Expr::Constant(_) => true,
+        Expr::Access(..) | Expr::Index(_) | Expr::Select(..) => false,
+        Expr::Unary(_, a) => is_covered(exprs, *a, parts),
+        Expr::Binary(_, a, b) => is_covered(exprs, *a, parts) && is_covered(exprs, *b, parts),
+    }
+}
+
+/// Whether a part is an element, the same distance apart from term to term, and from lane to lane one after the other.
+fn is_in_place(exprs: &Exprs, part: ExprId, terms: &[usize], along: Option<usize>) -> bool {
+    let Expr::Access(_, subscripts) = &exprs[part] else { return false };
+    let even = subscripts.iter().all(|s| terms.iter().all(|term| !s.divides_index(*term)));
+    even && along.is_none_or(|lane| crate::program::affine::is_along(subscripts, lane))
+}
