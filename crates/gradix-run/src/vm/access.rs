@@ -2,11 +2,14 @@
 #![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
 
 use super::code::{Domain, Instruction, Source};
-use super::execute::{Context, Machine, PARTS, ROWS, block};
-use super::leaf::Access;
+use super::execute::{Context, Machine, PARTS, ROWS, block, block_pitch};
+use super::leaf::{Access, Loop};
 use super::linear::Linear;
-use super::loops::{View, gather};
+use super::loops::{View, transfer};
 use super::real::Real;
+
+/// The most runs of terms that are listed.
+const MOST_RUNS: usize = 256;
 
 impl<T: Real> Machine<T> {
     /// The rows and lanes that an instruction works on.
@@ -31,7 +34,7 @@ impl<T: Real> Machine<T> {
                 View { pointer: memory.rows.pointer(place * ROWS, ROWS), row: isize::from(!vector), vector }
             }
             Source::Block(place) => {
-                let pointer = memory.blocks.pointer(place * block::<T>(), block::<T>());
+                let pointer = memory.blocks.pointer(place * block_pitch::<T>(), block::<T>());
                 View { pointer, row: self.pitch as isize, vector: true }
             }
             Source::Accumulator if !self.in_place => {
@@ -52,21 +55,47 @@ impl<T: Real> Machine<T> {
         View { pointer, row, vector: true }
     }
 
-    /// An operand for so many values of a variable from the point on, and the step from one to the next.
-    pub fn terms(
-        &mut self,
-        context: &Context<'_, T>,
-        source: Source,
-        variable: usize,
-        count: usize,
-    ) -> (View<T>, isize) {
-        let Source::Memory(access) = source else { return (self.view(context, source, Domain::Block), 0) };
+    /// An operand for all terms that are listed.
+    pub fn terms(&mut self, context: &Context<'_, T>, source: Source) -> View<T> {
+        let Source::Memory(access) = source else { return self.view(context, source, Domain::Block) };
         let Access { buffer, place } = &context.plan.accesses[access];
         let [row, lane] = self.steps(context, place);
-        let (start, step) = (place.at(&self.point), place.factor(variable));
-        let counts = [self.rows, self.lanes, count];
-        let pointer = self.buffers[*buffer].at(start, [row, lane, step], counts);
-        (View { pointer, row: row as isize, vector: lane == 1 }, step as isize)
+        let inner = self.terms.iter().map(|(variable, count)| (place.factor(*variable), *count));
+        let reach = inner.chain([(row, self.rows), (lane, self.lanes)]);
+        let pointer = self.buffers[*buffer].at(place.at(&self.point), reach);
+        View { pointer, row: row as isize, vector: lane == 1 }
+    }
+
+    /// Lists the loops whose terms run at once, and goes to the first; gives up where there are too many runs of them.
+    pub fn list(&mut self, loops: &[Loop]) -> bool {
+        self.terms.clear();
+        for Loop { variable, range } in loops {
+            let (low, high) = range.at(&self.point);
+            self.terms.push((*variable, (high - low + 1).max(0) as usize));
+        }
+        let outer = &self.terms[..loops.len() - 1];
+        if outer.iter().fold(1usize, |runs, (_, count)| runs.saturating_mul(*count)) > MOST_RUNS {
+            return false;
+        }
+        loops.iter().for_each(|l| self.point[l.variable] = l.range.at(&self.point).0);
+        true
+    }
+
+    /// Lists where runs of terms start in two operands; gives the length of a run and its steps, if there are terms.
+    pub fn list_runs(&mut self, places: [Option<&Linear>; 2]) -> Option<(usize, [isize; 2])> {
+        let steps = |variable: usize| places.map(|place| place.map_or(0, |place| place.factor(variable)) as isize);
+        let ((variable, length), outer) = self.terms.split_last()?;
+        self.runs.clear();
+        self.runs.push([0, 0]);
+        for (variable, count) in outer.iter().rev() {
+            let step = steps(*variable);
+            for at in 0..self.runs.len() * count.saturating_sub(1) {
+                let [a, b] = self.runs[at];
+                self.runs.push([a + step[0], b + step[1]]);
+            }
+        }
+        let filled = self.terms.iter().all(|(_, count)| *count > 0);
+        filled.then(|| (*length, steps(*variable)))
     }
 
     /// How much an index expression grows from row to row and from lane to lane.
@@ -81,7 +110,7 @@ impl<T: Real> Machine<T> {
     fn strided(&self, context: &Context<'_, T>, access: usize, (rows, lanes): (usize, usize)) -> (*mut T, [isize; 2]) {
         let Access { buffer, place } = &context.plan.accesses[access];
         let steps = self.steps(context, place);
-        let pointer = self.buffers[*buffer].at(place.at(&self.point), steps, [rows, lanes]);
+        let pointer = self.buffers[*buffer].at(place.at(&self.point), [(steps[0], rows), (steps[1], lanes)]);
         (pointer, steps.map(|step| step as isize))
     }
 
@@ -89,7 +118,7 @@ impl<T: Real> Machine<T> {
     #[inline(always)]
     fn element(&self, context: &Context<'_, T>, access: usize) -> *mut T {
         let Access { buffer, place } = &context.plan.accesses[access];
-        self.buffers[*buffer].at(place.at(&self.point), [], [])
+        self.buffers[*buffer].at(place.at(&self.point), [])
     }
 
     /// The element of the target at the point.
@@ -108,25 +137,15 @@ impl<T: Real> Machine<T> {
     #[inline(always)]
     pub fn load(&mut self, context: &Context<'_, T>, access: usize, instruction: &Instruction) {
         let to = self.view(context, instruction.to, instruction.domain);
-        let bends = context.grouping.lane.is_some_and(|(lane, _)| context.plan.accesses[access].place.bends_at(lane));
-        let (shape, block) = (self.shape(instruction.domain), (self.rows, self.lanes));
         // SAFETY: `to` holds the shape, and `strided` and `element` check what they are asked for.
         unsafe {
             match instruction.domain {
                 Domain::Scalar => *to.pointer = *self.element(context, access),
                 Domain::Rows => {
                     let (pointer, [row, _]) = self.strided(context, access, (self.rows, 1));
-                    gather(to, shape, pointer, [0, row]);
+                    transfer((1, self.rows), (pointer, [0, row]), (to.pointer, [0, 1]));
                 }
-                Domain::Block if bends => {
-                    self.at_points(context, block, |machine, r, l| {
-                        *to.at(r).add(l) = *machine.element(context, access)
-                    });
-                }
-                Domain::Block => {
-                    let (pointer, steps) = self.strided(context, access, block);
-                    gather(to, shape, pointer, steps);
-                }
+                Domain::Block => self.exchange(context, access, (to.pointer, [to.row, 1]), false),
             }
         }
     }
@@ -136,59 +155,72 @@ impl<T: Real> Machine<T> {
     pub fn index(&mut self, context: &Context<'_, T>, number: usize, instruction: &Instruction) {
         let to = self.view(context, instruction.to, instruction.domain);
         let linear = &context.plan.graph.indices[number];
-        let (shape, start) = (self.shape(instruction.domain), linear.at(&self.point));
-        let [row, lane] = match (instruction.domain, self.steps(context, linear)) {
-            (Domain::Rows, [row, _]) => [0, row],
-            (Domain::Scalar | Domain::Block, steps) => steps,
+        let [row, lane] = self.steps(context, linear);
+        let count = |machine: &Self, r: usize, l: usize, count: usize, step: i64| {
+            let start = linear.at(&machine.point);
+            // SAFETY: `to` holds the shape.
+            let line = unsafe { std::slice::from_raw_parts_mut(to.at(r).add(l), count) };
+            line.iter_mut().enumerate().for_each(|(l, to)| *to = T::of((start + l as i64 * step) as f64));
         };
-        let bends = context.grouping.lane.is_some_and(|(lane, _)| linear.bends_at(lane));
-        // SAFETY: `to` holds the shape.
-        unsafe {
-            if bends && instruction.domain == Domain::Block {
-                return self.at_points(context, shape, |machine, r, l| {
-                    *to.at(r).add(l) = T::of(linear.at(&machine.point) as f64);
-                });
-            }
-            for r in 0..shape.0 {
-                let line = to.line_mut(r, shape.1).iter_mut().enumerate();
-                line.for_each(|(l, to)| *to = T::of((start + r as i64 * row + l as i64 * lane) as f64));
-            }
+        match instruction.domain {
+            Domain::Scalar => count(self, 0, 0, 1, 0),
+            Domain::Rows => count(self, 0, 0, self.rows, row),
+            Domain::Block => self.pieces(context, linear, |machine, r, l, lanes| count(machine, r, l, lanes, lane)),
         }
     }
 
-    /// Calls a function at each point of a block.
-    fn at_points(&mut self, context: &Context<'_, T>, shape: (usize, usize), mut f: impl FnMut(&Self, usize, usize)) {
-        let start = self.point.clone();
-        for (r, l) in (0..shape.0).flat_map(|r| (0..shape.1).map(move |l| (r, l))) {
-            for (value, (start, slope)) in self.point.iter_mut().zip(start.iter().zip(&self.slopes)) {
-                *value = start + slope * r as i64;
-            }
-            if let Some((variable, _)) = context.grouping.lane {
-                self.point[variable] += l as i64;
-            }
-            f(self, r, l);
+    /// Copies a block from an access to memory with these steps, or back.
+    ///
+    /// # Safety
+    /// The memory holds the block, and nothing else refers to it.
+    #[inline(always)]
+    unsafe fn exchange(&mut self, context: &Context<'_, T>, access: usize, memory: (*mut T, [isize; 2]), back: bool) {
+        let place = &context.plan.accesses[access].place;
+        let copy = |shape, buffer, memory| match back {
+            // SAFETY: `strided` checks the buffer, and the caller promises the memory.
+            true => unsafe { transfer(shape, memory, buffer) },
+            false => unsafe { transfer(shape, buffer, memory) },
+        };
+        if !context.grouping.lane.is_some_and(|(lane, _)| place.bends_at(lane)) {
+            let shape = (self.rows, self.lanes);
+            return copy(shape, self.strided(context, access, shape), memory);
         }
-        self.point = start;
+        let (pointer, steps) = memory;
+        self.pieces(context, place, |machine, r, l, count| {
+            let memory = pointer.wrapping_offset(r as isize * steps[0] + l as isize * steps[1]);
+            copy((1, count), machine.strided(context, access, (1, count)), (memory, steps));
+        });
+    }
+
+    /// Calls a function at the first of each run of lanes along which an index expression is linear.
+    fn pieces(&mut self, context: &Context<'_, T>, linear: &Linear, mut f: impl FnMut(&Self, usize, usize, usize)) {
+        let Some((lane, _)) = context.grouping.lane else { return (0..self.rows).for_each(|r| f(self, r, 0, 1)) };
+        let first = self.point[lane];
+        for r in 0..self.rows {
+            let mut l = 0;
+            while l < self.lanes {
+                self.point[lane] = first + l as i64;
+                let count = linear.straight(&self.point, lane).min((self.lanes - l) as i64) as usize;
+                f(self, r, l, count);
+                l += count;
+            }
+            self.point[lane] = first;
+            self.next_row(context, 1);
+        }
+        self.next_row(context, -(self.rows as i64));
+    }
+
+    /// Goes so many rows on.
+    fn next_row(&mut self, context: &Context<'_, T>, rows: i64) {
+        context.grouping.moving.iter().for_each(|v| self.point[*v] += rows * self.slopes[*v]);
     }
 
     /// Writes a block to the target.
     #[inline(always)]
     pub fn store(&mut self, context: &Context<'_, T>, source: Source) {
         let from = self.view(context, source, Domain::Block);
-        let shape = (self.rows, self.lanes);
-        let value = |r: usize, l: usize| from.at(r).wrapping_add(if from.vector { l } else { 0 });
-        if context.grouping.lane.is_some_and(|(lane, _)| context.plan.accesses[0].place.bends_at(lane)) {
-            // SAFETY: `from` holds the block.
-            return self
-                .at_points(context, shape, |machine, r, l| unsafe { machine.set_target(context, *value(r, l)) });
-        }
-        let (pointer, [row, lane]) = self.strided(context, 0, shape);
-        for r in 0..shape.0 {
-            for l in 0..shape.1 {
-                // SAFETY: `strided` checked the whole block, and `from` holds it.
-                unsafe { *pointer.offset(r as isize * row + l as isize * lane) = *value(r, l) };
-            }
-        }
+        // SAFETY: `from` holds the block.
+        unsafe { self.exchange(context, 0, (from.pointer, [from.row, isize::from(from.vector)]), true) };
     }
 
     /// Starts the accumulator: with a value, or from what the target holds.
@@ -197,12 +229,11 @@ impl<T: Real> Machine<T> {
             return;
         }
         let to = self.view(context, Source::Accumulator, Domain::Block);
-        let shape = (self.rows, self.lanes);
         // SAFETY: the accumulator holds the block, and nothing else refers to it.
         unsafe {
             match value {
-                Some(value) => (0..shape.0).for_each(|row| to.line_mut(row, shape.1).fill(value)),
-                None => self.at_points(context, shape, |machine, r, l| *to.at(r).add(l) = machine.target(context)),
+                Some(value) => (0..self.rows).for_each(|row| to.line_mut(row, self.lanes).fill(value)),
+                None => self.exchange(context, 0, (to.pointer, [to.row, 1]), false),
             }
         }
     }

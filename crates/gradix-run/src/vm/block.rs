@@ -9,10 +9,11 @@
 //!
 //! A leaf that can't be taken in groups runs the same way, with groups of one point.
 
-use super::code::{Code, Source};
-use super::execute::{Context, Machine, PARTS, ROWS, block, execute, execute_inner};
+use super::code::{Code, Inner, Source};
+use super::execute::{Context, Machine, PARTS, ROWS, block, block_pitch, execute, execute_inner};
 use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
+use super::loops::FOLD_VECTORS;
 use super::real::{Real, maximum, minimum};
 use gradix::program::ReduceOp;
 use std::sync::Arc;
@@ -26,12 +27,18 @@ pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
     }
     let context = Context { plan, grouping: &plan.grouping };
     let changing = plan.graph.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
-    let mut leaf = Leaf { machine, context, code: None, outcomes: Vec::new(), dirty: 0, changing };
+    let mut leaf = Leaf { machine, context, code: None, outcomes: Vec::new(), dirty: 0, changing, start: None };
     leaf.outputs(0);
 }
 
-/// Leaves of this many instructions work on smaller blocks, as each instruction has a block of its own.
-const LONG: usize = 24;
+/// The elements of a block: fewer where a leaf has many instructions, each of which may have a block of its own.
+fn most_lanes<T>(nodes: usize) -> usize {
+    match nodes {
+        0..=8 => block::<T>(),
+        9..=24 => block::<T>() / 2,
+        _ => block::<T>() / 4,
+    }
+}
 
 struct Leaf<'a, T> {
     machine: &'a mut Machine<T>,
@@ -43,6 +50,8 @@ struct Leaf<'a, T> {
     dirty: usize,
     /// The outcomes change within a reduction.
     changing: bool,
+    /// What the accumulator starts with, if it holds nothing yet.
+    start: Option<T>,
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
@@ -67,7 +76,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         if lanes.0 > lanes.1 || rows.0 > rows.1 {
             return;
         }
-        let most = if plan.graph.nodes.len() > LONG { block::<T>() / 2 } else { block::<T>() };
+        let most = most_lanes::<T>(plan.graph.nodes.len());
         let mut width = if grouping.folded { most } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
         let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
         let mut row = rows.0;
@@ -123,11 +132,18 @@ impl<T: Real> Leaf<'_, T> {
         if grouping.folded {
             self.machine.memory.accumulator.part(0, self.machine.rows * PARTS).fill(neutral);
             self.reduce(0, &mut |leaf| leaf.fold(width));
-            return self.finish_fold(op, neutral);
+            return self.finish_fold(op);
         }
         self.machine.in_place = is_in_place(plan);
-        self.machine.start(&self.context, (!plan.accumulate).then_some(neutral));
-        self.reduce(0, &mut |leaf| leaf.block());
+        match self.machine.goes_on(plan) {
+            true => self.machine.start(&self.context, None),
+            false => self.start = Some(neutral),
+        }
+        self.reduce(0, &mut |leaf| {
+            leaf.begin();
+            leaf.block();
+        });
+        self.begin();
         if !std::mem::replace(&mut self.machine.in_place, false) {
             self.machine.store(&self.context, Source::Accumulator);
         }
@@ -136,6 +152,9 @@ impl<T: Real> Leaf<'_, T> {
     /// Calls `body` at all points of the reduction's loops but the lanes.
     fn reduce(&mut self, depth: usize, body: &mut dyn FnMut(&mut Self)) {
         let (plan, grouping) = (self.context.plan, self.context.grouping);
+        if self.inner(depth) {
+            return;
+        }
         if depth == grouping.levels.len() {
             if grouping.split || plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
                 if self.changing && !grouping.split {
@@ -147,10 +166,6 @@ impl<T: Real> Leaf<'_, T> {
         }
         let variable = grouping.levels[depth];
         let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
-        if low <= high && depth + 1 == grouping.levels.len() && self.is_inner() {
-            self.machine.point[variable] = low;
-            return self.inner(variable, (high - low + 1) as usize);
-        }
         for value in low..=high {
             self.machine.point[variable] = value;
             self.dirty = self.dirty.min(depth + 1);
@@ -158,16 +173,31 @@ impl<T: Real> Leaf<'_, T> {
         }
     }
 
-    /// Whether the innermost loop of a reduction runs inside of one instruction.
-    fn is_inner(&self) -> bool {
-        let plain = self.context.plan.guards.is_empty() && !self.changing && !self.context.grouping.split;
-        plain && self.code.as_ref().is_some_and(|code| code.inner.is_some())
+    /// Runs the loops of a reduction from this depth on inside of one instruction, if it can be.
+    fn inner(&mut self, depth: usize) -> bool {
+        let (plan, levels) = (self.context.plan, &self.context.grouping.levels);
+        let plain = plan.guards.is_empty() && !self.changing && !self.context.grouping.split;
+        let inner = self.code.as_ref().filter(|_| plain).and_then(|code| code.inner);
+        let folded = self.context.grouping.folded;
+        let fits = |inner: &Inner| depth + inner.loops >= levels.len() && (folded || depth < levels.len());
+        let Some(inner) = inner.filter(fits) else { return false };
+        let fits = self.machine.list(&plan.loops[plan.outputs + depth..]);
+        if fits && self.machine.terms.iter().all(|(_, count)| *count > 0) {
+            self.levels(levels.len() - depth + usize::from(folded));
+            if folded {
+                // They are terms.
+                self.machine.lanes = 1;
+            }
+            let start = self.start.take();
+            execute_inner(self.machine, &self.context, &inner, start);
+        }
+        fits
     }
 
-    fn inner(&mut self, variable: usize, count: usize) {
-        self.levels(1);
-        if let Some(inner) = self.code.as_ref().and_then(|code| code.inner) {
-            execute_inner(self.machine, &self.context, &inner, variable, count);
+    /// Sets the accumulator to what a reduction starts with, unless it has been.
+    fn begin(&mut self) {
+        if let Some(value) = self.start.take() {
+            self.machine.start(&self.context, Some(value));
         }
     }
 
@@ -247,15 +277,14 @@ impl<T: Real> Leaf<'_, T> {
     }
 
     /// Combines the parts of each row, always in the same order, and writes the results.
-    fn finish_fold(&mut self, op: ReduceOp, neutral: T) {
+    fn finish_fold(&mut self, op: ReduceOp) {
         let row = self.context.grouping.row;
         let first = row.map_or(0, |(variable, _)| self.machine.point[variable]);
         for r in 0..self.machine.rows {
-            let mut parts = [neutral; PARTS];
-            parts.copy_from_slice(self.machine.memory.accumulator.part(r * PARTS, PARTS));
-            let total = combined(parts, |a, b| combine(op, a, b));
+            let count = FOLD_VECTORS * self.machine.level.width::<T>();
+            let total = combined(self.machine.memory.accumulator.part(r * PARTS, count), |a, b| combine(op, a, b));
             self.set(row, first + r as i64);
-            let value = match self.context.plan.accumulate {
+            let value = match self.machine.goes_on(self.context.plan) {
                 true => combine(op, self.machine.target(&self.context), total),
                 false => total,
             };
@@ -266,8 +295,8 @@ impl<T: Real> Leaf<'_, T> {
 }
 
 /// The halves combined element by element, then the halves of what is left.
-fn combined<T: Real>(mut parts: [T; PARTS], combine: impl Fn(T, T) -> T) -> T {
-    let mut half = PARTS / 2;
+fn combined<T: Real>(parts: &mut [T], combine: impl Fn(T, T) -> T) -> T {
+    let mut half = parts.len() / 2;
     while half > 0 {
         let (left, right) = parts.split_at_mut(half);
         left.iter_mut().zip(right).for_each(|(a, b)| *a = combine(*a, *b));
@@ -306,7 +335,7 @@ impl<T: Real> Machine<T> {
     pub fn prepare(&mut self, code: &Code<T>) {
         self.memory.scalars.reserve(code.scalars);
         self.memory.rows.reserve(code.rows * ROWS);
-        self.memory.blocks.reserve(code.blocks * block::<T>());
+        self.memory.blocks.reserve(code.blocks * block_pitch::<T>());
         code.constants.iter().for_each(|(place, value)| self.memory.scalars.set(*place, *value));
     }
 }

@@ -27,7 +27,7 @@ pub struct Code<T> {
     pub blocks: usize,
     /// The value of the body, where no instruction takes it up.
     pub result: Source,
-    /// How the innermost loop of the reduction runs inside of one instruction, if it can.
+    /// How the inner loops of the reduction run inside of one instruction, if they can.
     pub inner: Option<Inner>,
 }
 
@@ -35,6 +35,8 @@ pub struct Code<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Inner {
     pub rule: Rule,
+    /// How many of the reduction's loops run inside, besides lanes that are folded.
+    pub loops: usize,
     /// The second has a value for each lane.
     pub operands: [Source; 2],
 }
@@ -78,6 +80,8 @@ pub enum Operation {
     Index(usize),
     Unary(UnaryOp),
     Binary(BinaryOp),
+    /// A value for each row, or for all, as one for each lane.
+    Repeat,
     /// `a ^ 0.5`
     Root,
     /// `a*b + c`
@@ -105,6 +109,7 @@ pub enum Operation {
 pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], root: usize, finish: bool) -> Code<T> {
     let mut build = Build { plan, grouping, outcomes, values: Vec::new() };
     let root = build.root(root);
+    let root = if finish && plan.reduction.is_some() { build.repeated(root, Domain::Block) } else { root };
     Emit::new(plan, grouping, build.values).emit(root, finish)
 }
 
@@ -126,6 +131,11 @@ enum Kind<T> {
 
 const PRODUCT: Operation = Operation::Binary(BinaryOp::Mul);
 const DIFFERENCE: Operation = Operation::Binary(BinaryOp::Sub);
+
+/// Whether all operands of an operation must have lanes, since it is compiled once.
+fn needs_lanes(operation: Operation) -> bool {
+    matches!(operation, Operation::Select | Operation::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot))
+}
 
 /// Makes values of nodes.
 struct Build<'a, T> {
@@ -212,10 +222,19 @@ impl<T: Real> Build<'_, T> {
         self.add(Kind::Operation(operation), Vec::new(), domain, level)
     }
 
-    fn value(&mut self, operation: Operation, operands: Vec<usize>) -> usize {
+    fn value(&mut self, operation: Operation, mut operands: Vec<usize>) -> usize {
         let domain = operands.iter().map(|o| self.values[*o].domain).max().unwrap_or(Domain::Scalar);
+        if needs_lanes(operation) {
+            operands.iter_mut().for_each(|operand| *operand = self.repeated(*operand, domain));
+        }
         let level = operands.iter().map(|o| self.values[*o].level).max().unwrap_or(0);
         self.add(Kind::Operation(operation), operands, domain, level)
+    }
+
+    /// A value with as many numbers as a domain has.
+    fn repeated(&mut self, value: usize, domain: Domain) -> usize {
+        let Value { domain: own, level, .. } = self.values[value];
+        if own == domain { value } else { self.add(Kind::Operation(Operation::Repeat), vec![value], domain, level) }
     }
 
     fn add(&mut self, kind: Kind<T>, operands: Vec<usize>, domain: Domain, level: usize) -> usize {
@@ -274,7 +293,7 @@ impl<'a, T: Real> Emit<'a, T> {
         if let Some((operation, operands)) = end.filter(|_| !direct) {
             let to = if operation == Operation::Store { Source::Memory(0) } else { Source::Accumulator };
             let operands = self.sources_of(&operands);
-            self.code.inner = self.inner(operation, operands, last);
+            self.code.inner = self.inner(operation, operands);
             self.code.levels[last].push(Instruction { operation, domain: Domain::Block, to, operands });
         }
         self.code
@@ -339,16 +358,32 @@ impl<'a, T: Real> Emit<'a, T> {
         }
     }
 
-    /// The innermost loop as one instruction, where a term is made of accesses that are linear in its variable.
-    fn inner(&self, operation: Operation, operands: [Source; 3], last: usize) -> Option<Inner> {
-        let (Operation::Accumulate(rule), Some(variable)) = (operation, self.grouping.levels.last()) else {
-            return None;
+    /// Inner loops as one instruction, as many as a term is made of accesses that are linear in their variables.
+    fn inner(&self, operation: Operation, operands: [Source; 3]) -> Option<Inner> {
+        let (rule, least) = match operation {
+            Operation::Accumulate(rule) => (rule, 1),
+            Operation::Fold(rule) => (rule, 0),
+            _ => return None,
         };
-        let level = &self.code.levels[last];
-        let straight = |access: usize| !self.plan.accesses[access].place.bends_at(*variable);
+        let found = |loops: &usize| self.inner_operands(*loops, operands).is_some();
+        let loops = (least..=self.grouping.levels.len()).take_while(found).last()?;
+        Some(Inner { rule, loops, operands: self.inner_operands(loops, operands)? })
+    }
+
+    /// The operands of a term, if so many inner loops can run inside of one instruction.
+    fn inner_operands(&self, loops: usize, operands: [Source; 3]) -> Option<[Source; 2]> {
+        let outer = self.grouping.levels.len() - loops;
+        let lane = self.grouping.lane.filter(|_| self.grouping.folded).map(|(lane, _)| lane);
+        let variables: Vec<usize> = self.grouping.levels[outer..].iter().copied().chain(lane).collect();
+        let bounds = &self.plan.loops[self.plan.outputs + outer..];
+        if bounds.iter().any(|l| variables.iter().any(|v| l.range.uses(*v))) {
+            return None;
+        }
+        let straight = |access: usize| !variables.iter().any(|v| self.plan.accesses[access].place.bends_at(*v));
+        let inside = || self.code.levels[outer + 1..].iter().flatten();
         let fits =
             |i: &Instruction| matches!(i.operation, Operation::Load(a) if straight(a) && i.domain < Domain::Block);
-        let operand = |source: Source| match level.iter().find(|i| i.to == source).map(|i| i.operation) {
+        let operand = |source: Source| match inside().find(|i| i.to == source).map(|i| i.operation) {
             Some(Operation::Load(access)) => Source::Memory(access),
             _ => source,
         };
@@ -362,8 +397,8 @@ impl<'a, T: Real> Emit<'a, T> {
             [a, b, _] => [b, a],
         };
         let reads = |source: &Source| !matches!(source, Source::Memory(access) if !straight(*access));
-        let fits = level.iter().all(fits) && operands.iter().all(reads) && has_lanes(operands[1]);
-        fits.then_some(Inner { rule, operands })
+        let fits = inside().all(fits) && operands.iter().all(reads) && has_lanes(operands[1]);
+        fits.then_some(operands)
     }
 
     /// Whether the instruction for the body's value can write to the target itself.

@@ -8,13 +8,13 @@
 
 use super::code::{Code, Domain, compile};
 use super::execute::{Context, Machine, execute};
-use super::grouping::Grouping;
+use super::grouping::{Grouping, Groups};
 use super::leaf::{Access, Loop, Node, Outputs, Plan};
-use super::real::Real;
+use super::real::{Isa, Level, Real, by_level};
 use super::recognise::Recognise;
 use super::tile::{self, Tile};
 use super::vector::Rule;
-use gradix::nest::{Panels, Shape};
+use gradix::nest::Panels;
 use gradix::program::{ExprId, ReduceOp};
 use gradix::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
 use std::collections::HashMap;
@@ -42,13 +42,14 @@ struct Side<T> {
     code: Code<T>,
 }
 
-/// The contraction that a shape asks for, if there are tiles for the body; `place` has the nodes of expressions.
+/// The contraction that panels ask for, if there are tiles for the body; `place` has the nodes of expressions.
 pub fn contraction<T: Real>(
     plan: &mut Plan<T>,
-    shape: &Shape,
+    groups: &Groups,
+    panels: &Panels,
     place: &HashMap<ExprId, usize>,
 ) -> Option<Contraction<T>> {
-    let (panels, lanes, (rows, _)) = (shape.panels.as_ref()?, shape.lanes?, shape.rows?);
+    let (lanes, rows) = (groups.lanes?, groups.rows?);
     if !plan.graph.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
         return None;
     }
@@ -145,11 +146,11 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         self.terms.first.clear();
         self.terms.first.extend(ranges.iter().map(|(low, _)| low));
         let rows = self.range(0);
-        if total == 0 && !self.plan.accumulate {
+        if total == 0 && !self.machine.goes_on(self.plan) {
             self.each_kept(&mut |leaf| leaf.fill(rows));
         }
         for start in (0..total).step_by(PANEL_TERMS) {
-            self.combine = self.plan.accumulate || start > 0;
+            self.combine = self.machine.goes_on(self.plan) || start > 0;
             self.list(&counts, start, (start + PANEL_TERMS).min(total));
             self.chunk(rows);
         }
@@ -256,7 +257,7 @@ impl<T: Real> Leaf<'_, T> {
     /// Room for so many lanes in tiles of some width, for all terms at hand.
     fn scratch(&self, lanes: usize, width: usize) -> *mut T {
         let elements = lanes.next_multiple_of(width) * self.count();
-        self.machine.buffers[self.contraction.scratch].at(0, [1], [elements])
+        self.machine.buffers[self.contraction.scratch].at(0, [(1, elements)])
     }
 
     /// All tiles of a block of packed rows and of packed lanes (or lanes where they are).
@@ -281,11 +282,12 @@ impl<T: Real> Leaf<'_, T> {
                 None => {}
             }
             for row in (0..rows.count).step_by(height) {
+                let low = part_width(0, height, rows.count - row) < height;
                 let a = self.machine.memory.panel.pointer(row * terms, height * terms);
                 let to = target.wrapping_offset(row as isize * strides[0] + lane as isize * strides[1]);
                 let shape = [height.min(rows.count - row), part.count];
                 let (neutral, combine) = (neutral(self.plan), self.combine);
-                let tile = Tile { narrow, terms, a, b, offsets, to, strides, shape, neutral, combine };
+                let tile = Tile { narrow, low, terms, a, b, offsets, to, strides, shape, neutral, combine };
                 // SAFETY: panels hold whole tiles for all terms, lanes in place and the target were checked.
                 unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
             }
@@ -300,7 +302,7 @@ impl<T: Real> Leaf<'_, T> {
         self.machine.point[sides[0].variable] = rows.first;
         self.machine.point[sides[1].variable] = lanes.first;
         let start = place.at(&self.machine.point);
-        let target = self.machine.buffers[*buffer].at(start, steps, [rows.count, lanes.count]);
+        let target = self.machine.buffers[*buffer].at(start, [(steps[0], rows.count), (steps[1], lanes.count)]);
         (target, steps.map(|step| step as isize))
     }
 
@@ -315,7 +317,7 @@ impl<T: Real> Leaf<'_, T> {
         let buffer = self.machine.buffers[*buffer];
         let deltas = &self.terms.deltas[side];
         for delta in [deltas.iter().min(), deltas.iter().max()].into_iter().flatten() {
-            buffer.at(origin + *delta as i64, [step], [block.count]);
+            buffer.at(origin + *delta as i64, [(step, block.count)]);
         }
         (buffer.pointer.wrapping_offset(origin as isize), step as isize)
     }
@@ -337,13 +339,11 @@ impl<T: Real> Leaf<'_, T> {
         let (first, step) = self.find(side, block);
         let terms = self.count();
         for begin in (0..block.count).step_by(width) {
-            let count = width.min(block.count - begin);
-            let tile = panel.wrapping_add(begin * terms);
-            for (term, delta) in self.terms.deltas[side].iter().enumerate() {
-                let from = first.wrapping_offset(delta + begin as isize * step);
-                // SAFETY: the caller's panel has whole tiles for all terms, and `find` checked all of the block.
-                unsafe { copy(from, step, count, tile.add(term * width), width) };
-            }
+            let (count, width) = (width.min(block.count - begin), part_width(side, width, block.count - begin));
+            let (from, tile) = (first.wrapping_offset(begin as isize * step), panel.wrapping_add(begin * terms));
+            let lines = Lines { from, step, deltas: &self.terms.deltas[side], count, width };
+            // SAFETY: the caller's panel has whole tiles for all terms, and `find` checked all of the block.
+            unsafe { copy_lines(self.machine.level, lines, tile) };
         }
     }
 
@@ -361,7 +361,7 @@ impl<T: Real> Leaf<'_, T> {
             let values = self.machine.view(&context, code.result, Domain::Block);
             let step = isize::from(values.vector);
             for begin in (0..block.count).step_by(width) {
-                let count = width.min(block.count - begin);
+                let (count, width) = (width.min(block.count - begin), part_width(side, width, block.count - begin));
                 // SAFETY: the caller's panel has whole tiles for all terms, and there are as many values.
                 unsafe {
                     let to = panel.add(begin * terms + term * width);
@@ -385,7 +385,35 @@ impl<T: Real> Leaf<'_, T> {
     }
 }
 
-/// Copies some numbers, and zeros up to a width that is a multiple of 4.
+/// How many rows or lanes a tile has where so many are left: half the rows may do.
+fn part_width(side: usize, width: usize, left: usize) -> usize {
+    if side == 0 && left <= width / 2 { width / 2 } else { width }
+}
+
+/// Where the numbers of a tile are: so many at these steps, from each of some distances on.
+#[derive(Clone, Copy)]
+struct Lines<'a, T> {
+    from: *const T,
+    step: isize,
+    deltas: &'a [isize],
+    count: usize,
+    width: usize,
+}
+
+by_level! { copy_lines<T>(lines: Lines<'_, T>, to: *mut T) = copy_all }
+
+/// # Safety
+/// All lines exist, and there is room for as many of the width.
+#[inline(always)]
+unsafe fn copy_all<T: Real, I: Isa>(lines: Lines<'_, T>, to: *mut T) {
+    let Lines { from, step, deltas, count, width } = lines;
+    for term in 0..deltas.len() {
+        // SAFETY: the caller's promise.
+        unsafe { copy(from.wrapping_offset(deltas[term]), step, count, to.add(term * width), width) };
+    }
+}
+
+/// Copies some numbers, and zeros up to a width.
 ///
 /// # Safety
 /// There are `count` numbers at these steps, and room for `width`.
@@ -393,10 +421,13 @@ impl<T: Real> Leaf<'_, T> {
 unsafe fn copy<T: Real>(from: *const T, step: isize, count: usize, to: *mut T, width: usize) {
     // SAFETY: the caller's promise.
     unsafe {
-        if step == 1 && count == width {
+        if step == 1 && count == width && width % 4 == 0 {
             (0..width).step_by(4).for_each(|at| *to.add(at).cast::<[T; 4]>() = *from.add(at).cast::<[T; 4]>());
         } else {
-            (0..count).for_each(|at| *to.add(at) = *from.offset(at as isize * step));
+            match step {
+                2 => (0..count).for_each(|at| *to.add(at) = *from.add(2 * at)),
+                _ => (0..count).for_each(|at| *to.add(at) = *from.offset(at as isize * step)),
+            }
             (count..width).for_each(|at| *to.add(at) = T::ZERO);
         }
     }

@@ -1,381 +1,545 @@
 //! Elementary functions without branches, so that loops over them become vector code; within 2 ulp.
 //!
 //! The algorithms and coefficients are those of `gradix::emit::c::library`, which has them in C and explains them.
-//! Numbers of 32 bits are computed in 64.
 
-use super::real::{Isa, multiply_add};
+use super::real::Isa;
+
+/// Declares the functions that block instructions know, and where each type has them.
+macro_rules! functions {
+    ($($name:ident)*) => {
+        pub trait Elementary: Sized {
+            /// `sin` and `cos` are good up to here.
+            const LARGEST_ANGLE: Self;
+            fn pow<I: Isa>(self, exponent: Self) -> Self;
+            $(fn $name<I: Isa>(self) -> Self;)*
+        }
+        functions! { f64 in double up to 1e9: $($name)* }
+        functions! { f32 in single up to 1e5: $($name)* }
+    };
+    ($type:ident in $module:ident up to $angle:literal: $($name:ident)*) => {
+        impl Elementary for $type {
+            const LARGEST_ANGLE: $type = $angle;
+            #[inline(always)]
+            fn pow<I: Isa>(self, exponent: $type) -> $type {
+                $module::pow::<I>(self, exponent)
+            }
+            $(#[inline(always)]
+            fn $name<I: Isa>(self) -> $type {
+                $module::$name::<I>(self)
+            })*
+        }
+    };
+}
+
+functions! { exp expm1 log log1p sin cos tanh erf sigmoid softplus }
 
 /// A number as the unevaluated sum of two.
 #[derive(Clone, Copy)]
-struct Pair {
-    high: f64,
-    low: f64,
+struct Pair<T> {
+    high: T,
+    low: T,
 }
 
-/// `c[0] + c[1] x + …`, the even and the odd powers in chains of their own.
-#[inline(always)]
-fn polynomial<I: Isa, const N: usize>(x: f64, c: [f64; N]) -> f64 {
-    let z = x * x;
-    let (mut a, mut b) = (c[N - 1], c[N - 2]);
-    let mut i = N - 2;
-    while i >= 2 {
-        a = multiply_add::<f64, I>(a, z, c[i - 1]);
-        b = multiply_add::<f64, I>(b, z, c[i - 2]);
-        i -= 2;
-    }
-    if i == 1 {
-        a = multiply_add::<f64, I>(a, z, c[0]);
-        return multiply_add::<f64, I>(b, x, a);
-    }
-    multiply_add::<f64, I>(a, x, b)
-}
+macro_rules! elementary {
+    ($module:ident, $type:ident, $constants:ident) => {
+        mod $module {
+            use super::super::real::{Isa, multiply_add};
+            use super::{Pair, $constants::*};
 
-/// `a + b` exactly.
-#[inline(always)]
-fn two_sum(a: f64, b: f64) -> Pair {
-    let high = a + b;
-    let part = high - a;
-    Pair { high, low: (a - (high - part)) + (b - part) }
-}
+            /// `c[0] + c[1] x + …`, the even and the odd powers in chains of their own.
+            #[inline(always)]
+            fn polynomial<I: Isa, const N: usize>(x: $type, c: [$type; N]) -> $type {
+                let z = x * x;
+                let (mut a, mut b) = (c[N - 1], c[N - 2]);
+                let mut i = N - 2;
+                while i >= 2 {
+                    a = multiply_add::<$type, I>(a, z, c[i - 1]);
+                    b = multiply_add::<$type, I>(b, z, c[i - 2]);
+                    i -= 2;
+                }
+                if i == 1 {
+                    a = multiply_add::<$type, I>(a, z, c[0]);
+                    return multiply_add::<$type, I>(b, x, a);
+                }
+                multiply_add::<$type, I>(a, x, b)
+            }
 
-/// `a + b` exactly, where `a` is 0 or has no smaller exponent than `b`.
-#[inline(always)]
-fn fast_sum(a: f64, b: f64) -> Pair {
-    let high = a + b;
-    Pair { high, low: b - (high - a) }
-}
+            /// `a + b` exactly.
+            #[inline(always)]
+            fn two_sum(a: $type, b: $type) -> Pair<$type> {
+                let high = a + b;
+                let part = high - a;
+                Pair { high, low: (a - (high - part)) + (b - part) }
+            }
 
-/// `c - a*b` where these nearly cancel.
-#[inline(always)]
-fn remainder<I: Isa>(c: f64, a: f64, b: f64) -> f64 {
-    if I::FUSED {
-        return (-a).mul_add(b, c);
-    }
-    let upper = |x: f64| f64::from_bits(x.to_bits() & !((1 << SPLIT) - 1));
-    let product = a * b;
-    let (d, e) = (upper(a), upper(b));
-    let (f, g) = (a - d, b - e);
-    (c - product) - (((d * e - product) + d * g + f * e) + f * g)
-}
+            /// `a + b` exactly, where `a` is 0 or has no smaller exponent than `b`.
+            #[inline(always)]
+            fn fast_sum(a: $type, b: $type) -> Pair<$type> {
+                let high = a + b;
+                Pair { high, low: b - (high - a) }
+            }
 
-/// The quotient of two sums.
-#[inline(always)]
-fn quotient<I: Isa>(a: Pair, b: Pair) -> f64 {
-    let inverse = 1.0 / b.high;
-    let quotient = a.high * inverse;
-    let rest = remainder::<I>(a.high, quotient, b.high) + multiply_add::<f64, I>(-quotient, b.low, a.low);
-    multiply_add::<f64, I>(rest, inverse, quotient)
-}
+            /// `c - a*b` where these nearly cancel.
+            #[inline(always)]
+            fn remainder<I: Isa>(c: $type, a: $type, b: $type) -> $type {
+                if I::FUSED {
+                    return (-a).mul_add(b, c);
+                }
+                let upper = |x: $type| $type::from_bits(x.to_bits() & !((1 << SPLIT) - 1));
+                let product = a * b;
+                let (d, e) = (upper(a), upper(b));
+                let (f, g) = (a - d, b - e);
+                (c - product) - (((d * e - product) + d * g + f * e) + f * g)
+            }
 
-#[inline(always)]
-fn at_most(x: f64, limit: f64) -> f64 {
-    if limit < x { limit } else { x }
-}
+            /// The quotient of two sums.
+            #[inline(always)]
+            fn quotient<I: Isa>(a: Pair<$type>, b: Pair<$type>) -> $type {
+                let inverse = 1.0 / b.high;
+                let quotient = a.high * inverse;
+                let rest = remainder::<I>(a.high, quotient, b.high) + multiply_add::<$type, I>(-quotient, b.low, a.low);
+                multiply_add::<$type, I>(rest, inverse, quotient)
+            }
 
-#[inline(always)]
-fn at_least(x: f64, limit: f64) -> f64 {
-    if limit > x { limit } else { x }
-}
+            #[inline(always)]
+            fn at_most(x: $type, limit: $type) -> $type {
+                if limit < x { limit } else { x }
+            }
 
-/// The nearest integer to a number of modest size.
-#[inline(always)]
-fn nearest(x: f64) -> f64 {
-    (x + SHIFTER) - SHIFTER
-}
+            #[inline(always)]
+            fn at_least(x: $type, limit: $type) -> $type {
+                if limit > x { limit } else { x }
+            }
 
-/// `2^k` for an integer `k` in the range of exponents.
-#[inline(always)]
-fn power_of_two(k: f64) -> f64 {
-    f64::from_bits((k + SHIFTER).to_bits() << MANTISSA)
-}
+            /// The nearest integer to a number of modest size.
+            #[inline(always)]
+            fn nearest(x: $type) -> $type {
+                (x + SHIFTER) - SHIFTER
+            }
 
-/// `x 2^k`, which may leave the range of exponents.
-#[inline(always)]
-fn scale(x: f64, k: f64) -> f64 {
-    let half = nearest(k * 0.5);
-    x * power_of_two(half) * power_of_two(k - half)
-}
+            /// `2^k` for an integer `k` in the range of exponents.
+            #[inline(always)]
+            fn power_of_two(k: $type) -> $type {
+                $type::from_bits((k + SHIFTER).to_bits() << MANTISSA)
+            }
 
-/// `x = k log 2 + r`
-#[inline(always)]
-fn reduce<I: Isa>(x: f64) -> (f64, f64) {
-    let k = multiply_add::<f64, I>(x, LOG2_E, SHIFTER) - SHIFTER;
-    let r = multiply_add::<f64, I>(k, -LN2_HIGH, x);
-    (k, multiply_add::<f64, I>(k, -LN2_LOW, r))
-}
+            /// `x 2^k`, which may leave the range of exponents.
+            #[inline(always)]
+            fn scale(x: $type, k: $type) -> $type {
+                let half = nearest(k * 0.5);
+                x * power_of_two(half) * power_of_two(k - half)
+            }
 
-#[inline(always)]
-pub fn exp<I: Isa>(x: f64) -> f64 {
-    let (k, r) = reduce::<I>(at_most(at_least(x, EXP_LEAST), EXP_MOST));
-    scale(1.0 + multiply_add::<f64, I>(r * r, polynomial::<I, _>(r, EXP), r), k)
-}
+            /// `x = k log 2 + r`
+            #[inline(always)]
+            fn reduce<I: Isa>(x: $type) -> ($type, $type) {
+                let k = multiply_add::<$type, I>(x, LOG2_E, SHIFTER) - SHIFTER;
+                let r = multiply_add::<$type, I>(k, -LN2_HIGH, x);
+                (k, multiply_add::<$type, I>(k, -LN2_LOW, r))
+            }
 
-/// `expm1(x) / 2` in two parts.
-#[inline(always)]
-fn half_expm1<I: Isa>(x: f64) -> Pair {
-    let (k, r) = reduce::<I>(x);
-    let power = power_of_two(k - 1.0);
-    let upper = fast_sum(power - 0.5, power * r);
-    let tail = r * r * polynomial::<I, _>(r, EXPM1);
-    Pair { high: upper.high, low: multiply_add::<f64, I>(power, tail, upper.low) }
-}
+            #[inline(always)]
+            pub fn exp<I: Isa>(x: $type) -> $type {
+                let (k, r) = reduce::<I>(at_most(at_least(x, EXP_LEAST), EXP_MOST));
+                scale(1.0 + multiply_add::<$type, I>(r * r, polynomial::<I, _>(r, EXP), r), k)
+            }
 
-#[inline(always)]
-pub fn expm1<I: Isa>(x: f64) -> f64 {
-    let half = half_expm1::<I>(at_most(at_least(x, EXPM1_LEAST), EXP_MOST));
-    let y = (half.high + half.low) * 2.0;
-    if x.abs() < TINY { x } else { y }
-}
+            /// `expm1(x) / 2` in two parts.
+            #[inline(always)]
+            fn half_expm1<I: Isa>(x: $type) -> Pair<$type> {
+                let (k, r) = reduce::<I>(x);
+                let power = power_of_two(k - 1.0);
+                let upper = fast_sum(power - 0.5, power * r);
+                let tail = r * r * polynomial::<I, _>(r, EXPM1);
+                Pair { high: upper.high, low: multiply_add::<$type, I>(power, tail, upper.low) }
+            }
 
-#[inline(always)]
-pub fn tanh<I: Isa>(x: f64) -> f64 {
-    let half = half_expm1::<I>(at_most(x.abs(), TANH_MOST) * 2.0);
-    let numerator = fast_sum(half.high, half.low);
-    let mut denominator = two_sum(numerator.high, 1.0);
-    denominator.low += numerator.low;
-    quotient::<I>(numerator, denominator).copysign(x)
-}
+            #[inline(always)]
+            pub fn expm1<I: Isa>(x: $type) -> $type {
+                let half = half_expm1::<I>(at_most(at_least(x, EXPM1_LEAST), EXP_MOST));
+                let y = (half.high + half.low) * 2.0;
+                if x.abs() < TINY { x } else { y }
+            }
 
-#[inline(always)]
-pub fn sigmoid<I: Isa>(x: f64) -> f64 {
-    let decay = exp::<I>(-x.abs());
-    let numerator = Pair { high: if x < 0.0 { decay } else { 1.0 }, low: 0.0 };
-    quotient::<I>(numerator, fast_sum(1.0, decay))
-}
+            #[inline(always)]
+            pub fn tanh<I: Isa>(x: $type) -> $type {
+                let half = half_expm1::<I>(at_most(x.abs(), TANH_MOST) * 2.0);
+                let numerator = fast_sum(half.high, half.low);
+                let mut denominator = two_sum(numerator.high, 1.0);
+                denominator.low += numerator.low;
+                quotient::<I>(numerator, denominator).copysign(x)
+            }
 
-/// `x = 2^k m` with `m` from 0.75 to 1.5.
-#[inline(always)]
-fn split(x: f64) -> (f64, f64) {
-    let tiny = x < f64::MIN_POSITIVE;
-    let bits = (if tiny { x * TINY_SCALE } else { x }).to_bits();
-    let one = 0.75_f64.to_bits();
-    let above = bits.wrapping_sub(one).wrapping_add(BIAS_1 << MANTISSA);
-    let biased = f64::from_bits((above >> MANTISSA) | INTEGER.to_bits());
-    let k = biased - if tiny { INTEGER + OFFSET + TINY_EXPONENT } else { INTEGER + OFFSET };
-    let exponent = (above >> MANTISSA) << MANTISSA;
-    (f64::from_bits(bits.wrapping_sub(exponent).wrapping_add(BIAS_1 << MANTISSA)), k)
-}
+            #[inline(always)]
+            pub fn sigmoid<I: Isa>(x: $type) -> $type {
+                let decay = exp::<I>(-x.abs());
+                let numerator = Pair { high: if x < 0.0 { decay } else { 1.0 }, low: 0.0 };
+                quotient::<I>(numerator, fast_sum(1.0, decay))
+            }
 
-/// What is left of `log(1 + f)` beside `f`, with `s = f / (2 + f)`.
-#[inline(always)]
-fn log_tail<I: Isa>(s: f64) -> f64 {
-    let z = s * s;
-    z * polynomial::<I, _>(z, LOG)
-}
+            /// `x = 2^k m` with `m` from 0.75 to 1.5.
+            #[inline(always)]
+            fn split(x: $type) -> ($type, $type) {
+                let tiny = x < $type::MIN_POSITIVE;
+                let bits = (if tiny { x * TINY_SCALE } else { x }).to_bits();
+                let one = (0.75 as $type).to_bits();
+                let above = bits.wrapping_sub(one).wrapping_add(BIAS_1 << MANTISSA);
+                let biased = $type::from_bits((above >> MANTISSA) | INTEGER.to_bits());
+                let k = biased - if tiny { INTEGER + OFFSET + TINY_EXPONENT } else { INTEGER + OFFSET };
+                let exponent = (above >> MANTISSA) << MANTISSA;
+                ($type::from_bits(bits.wrapping_sub(exponent).wrapping_add(BIAS_1 << MANTISSA)), k)
+            }
 
-#[inline(always)]
-fn ends(x: f64, y: f64) -> f64 {
-    let y = if x < f64::INFINITY { y } else { x + x };
-    let below = if x == 0.0 { -f64::INFINITY } else { f64::NAN };
-    if x > 0.0 { y } else { below }
-}
+            /// What is left of `log(1 + f)` beside `f`, with `s = f / (2 + f)`.
+            #[inline(always)]
+            fn log_tail<I: Isa>(s: $type) -> $type {
+                let z = s * s;
+                z * polynomial::<I, _>(z, LOG)
+            }
 
-#[inline(always)]
-pub fn log<I: Isa>(x: f64) -> f64 {
-    let (m, k) = split(x);
-    let f = m - 1.0;
-    let s = f / (f + 2.0);
-    let below = multiply_add::<f64, I>(s, f - log_tail::<I>(s), k * -LN2_LOW);
-    ends(x, multiply_add::<f64, I>(k, LN2_HIGH, f - below))
-}
+            #[inline(always)]
+            fn ends(x: $type, y: $type) -> $type {
+                let y = if x < $type::INFINITY { y } else { x + x };
+                let below = if x == 0.0 { -$type::INFINITY } else { $type::NAN };
+                if x > 0.0 { y } else { below }
+            }
 
-/// `log(1 + x)`: what `1 + x` loses by rounding is added as its quotient by the sum.
-#[inline(always)]
-pub fn log1p<I: Isa>(x: f64) -> f64 {
-    let sum = two_sum(1.0, x);
-    let (m, k) = split(sum.high);
-    let same = k == 0.0;
-    let f = if same { x } else { m - 1.0 };
-    let rest = if same { 0.0 } else { sum.low / sum.high };
-    let s = f / (f + 2.0);
-    let below = multiply_add::<f64, I>(k, LN2_LOW, rest);
-    let below = multiply_add::<f64, I>(s, f - log_tail::<I>(s), -below);
-    let y = ends(sum.high, multiply_add::<f64, I>(k, LN2_HIGH, f - below));
-    if x == 0.0 { x } else { y }
-}
+            #[inline(always)]
+            pub fn log<I: Isa>(x: $type) -> $type {
+                let (m, k) = split(x);
+                let f = m - 1.0;
+                let s = f / (f + 2.0);
+                let below = multiply_add::<$type, I>(s, f - log_tail::<I>(s), k * -LN2_LOW);
+                ends(x, multiply_add::<$type, I>(k, LN2_HIGH, f - below))
+            }
 
-#[inline(always)]
-pub fn softplus<I: Isa>(x: f64) -> f64 {
-    let e = exp::<I>(-x.abs());
-    let s = e / (e + 2.0);
-    let z = s * s;
-    let rest = multiply_add::<f64, I>(-z, polynomial::<I, _>(z, SOFTPLUS), e);
-    at_least(x, 0.0) + multiply_add::<f64, I>(-s, rest, e)
-}
+            /// `log(1 + x)`: what `1 + x` loses by rounding is added as its quotient by the sum.
+            #[inline(always)]
+            pub fn log1p<I: Isa>(x: $type) -> $type {
+                let sum = two_sum(1.0, x);
+                let (m, k) = split(sum.high);
+                let same = k == 0.0;
+                let f = if same { x } else { m - 1.0 };
+                let rest = if same { 0.0 } else { sum.low / sum.high };
+                let s = f / (f + 2.0);
+                let below = multiply_add::<$type, I>(k, LN2_LOW, rest);
+                let below = multiply_add::<$type, I>(s, f - log_tail::<I>(s), -below);
+                let y = ends(sum.high, multiply_add::<$type, I>(k, LN2_HIGH, f - below));
+                if x == 0.0 { x } else { y }
+            }
 
-/// `a b` exactly; without fused arithmetic up to half an ulp of the lower part.
-#[inline(always)]
-fn two_product<I: Isa>(a: f64, b: f64) -> Pair {
-    let high = a * b;
-    if I::FUSED {
-        return Pair { high, low: a.mul_add(b, -high) };
-    }
-    let upper = |x: f64| f64::from_bits(x.to_bits() & !((1 << SPLIT) - 1));
-    let (c, d) = (upper(a), upper(b));
-    let (e, f) = (a - c, b - d);
-    Pair { high, low: ((c * d - high) + c * f + e * d) + e * f }
-}
+            #[inline(always)]
+            pub fn softplus<I: Isa>(x: $type) -> $type {
+                let e = exp::<I>(-x.abs());
+                let s = e / (e + 2.0);
+                let z = s * s;
+                let rest = multiply_add::<$type, I>(-z, polynomial::<I, _>(z, SOFTPLUS), e);
+                at_least(x, 0.0) + multiply_add::<$type, I>(-s, rest, e)
+            }
 
-/// `sin(x - n π)` times a sign.
-#[inline(always)]
-fn sin_reduced<I: Isa>(x: f64, n: f64, sign: bool) -> f64 {
-    let r = remainder::<I>(x, n, PI_HIGH);
-    let r = if I::FUSED {
-        (-n).mul_add(PI_LOWEST, (-n).mul_add(PI_LOW, r))
-    } else {
-        let p = two_product::<I>(n, PI_LOW);
-        let d = two_sum(r, -p.high);
-        d.high + ((d.low - p.low) - n * PI_LOWEST)
+            /// `a b` exactly; without fused arithmetic up to half an ulp of the lower part.
+            #[inline(always)]
+            fn two_product<I: Isa>(a: $type, b: $type) -> Pair<$type> {
+                let high = a * b;
+                if I::FUSED {
+                    return Pair { high, low: a.mul_add(b, -high) };
+                }
+                let upper = |x: $type| $type::from_bits(x.to_bits() & !((1 << SPLIT) - 1));
+                let (c, d) = (upper(a), upper(b));
+                let (e, f) = (a - c, b - d);
+                Pair { high, low: ((c * d - high) + c * f + e * d) + e * f }
+            }
+
+            /// `sin(x - n π)` times a sign.
+            #[inline(always)]
+            fn sin_reduced<I: Isa>(x: $type, n: $type, sign: bool) -> $type {
+                let r = remainder::<I>(x, n, PI_HIGH);
+                let r = if I::FUSED {
+                    (-n).mul_add(PI_LOWEST, (-n).mul_add(PI_LOW, r))
+                } else {
+                    let p = two_product::<I>(n, PI_LOW);
+                    let d = two_sum(r, -p.high);
+                    d.high + ((d.low - p.low) - n * PI_LOWEST)
+                };
+                let z = r * r;
+                let p = multiply_add::<$type, I>(z, polynomial::<I, _>(z, SIN), SIXTH);
+                let y = at_least(at_most(multiply_add::<$type, I>(r * z, p, r), 1.0), -1.0);
+                if sign { -y } else { y }
+            }
+
+            /// For `x` up to [`super::Elementary::LARGEST_ANGLE`].
+            #[inline(always)]
+            pub fn sin<I: Isa>(x: $type) -> $type {
+                let t = multiply_add::<$type, I>(x, INVERSE_PI, ROUNDER);
+                let y = sin_reduced::<I>(x, t - ROUNDER, t.to_bits() & 1 != 0);
+                if x.abs() < TINY_ANGLE { x } else { y }
+            }
+
+            /// For `x` up to [`super::Elementary::LARGEST_ANGLE`].
+            #[inline(always)]
+            pub fn cos<I: Isa>(x: $type) -> $type {
+                let t = multiply_add::<$type, I>(x.abs(), INVERSE_PI, -0.5) + ROUNDER;
+                sin_reduced::<I>(x.abs(), (t - ROUNDER) + 0.5, t.to_bits() & 1 == 0)
+            }
+
+            /// `erfc(a)` for `a` from 1/2.
+            #[inline(always)]
+            fn erfc_large<I: Isa>(a: $type) -> $type {
+                let a = at_most(a, ERFC_MOST);
+                let square = two_product::<I>(a, a);
+                let (k, r) = reduce::<I>(-square.high);
+                let r = r - square.low;
+                let growth = multiply_add::<$type, I>(r * r, polynomial::<I, _>(r, EXPM1), r);
+                let t = (a - ERFC_CENTRE) / (a + ERFC_CENTRE);
+                let factor = fast_sum(1.125, polynomial::<I, _>(t, ERFC));
+                let top = fast_sum(factor.high, multiply_add::<$type, I>(factor.high, growth, factor.low));
+                scale(quotient::<I>(top, fast_sum(a + a, 1.0)), k)
+            }
+
+            #[inline(always)]
+            pub fn erf<I: Isa>(x: $type) -> $type {
+                let a = x.abs();
+                let small = multiply_add::<$type, I>(a, polynomial::<I, _>(a * a, ERF), a);
+                let large = 1.0 - erfc_large::<I>(a);
+                (if a < 0.5 { small } else { large }).copysign(x)
+            }
+
+            /// The logarithm of a positive finite number in two parts.
+            #[inline(always)]
+            fn log_pair<I: Isa>(x: $type) -> Pair<$type> {
+                let (m, k) = split(x);
+                let f = m - 1.0;
+                let d = fast_sum(2.0, f);
+                let s = f / d.high;
+                let s_low = multiply_add::<$type, I>(-s, d.low, remainder::<I>(f, s, d.high)) / d.high;
+                let mut z = two_product::<I>(s, s);
+                z.low = multiply_add::<$type, I>(s + s, s_low, z.low);
+                let mut third = two_product::<I>(z.high, TWO_THIRDS);
+                third.low += multiply_add::<$type, I>(z.high, TWO_THIRDS_LOW, z.low * TWO_THIRDS);
+                third.low = multiply_add::<$type, I>(z.high * z.high, polynomial::<I, _>(z.high, LOG_PAIR), third.low);
+                let mut cube = two_product::<I>(s, third.high);
+                cube.low += multiply_add::<$type, I>(s, third.low, s_low * third.high);
+                let sum = fast_sum(s + s, cube.high);
+                let all = fast_sum(k * LN2_HIGH, sum.high);
+                let rest = multiply_add::<$type, I>(2.0, s_low, cube.low + sum.low);
+                fast_sum(all.high, all.low + multiply_add::<$type, I>(k, LN2_LOW, rest))
+            }
+
+            #[inline(always)]
+            fn pow_positive<I: Isa>(a: $type, y: $type) -> $type {
+                let log = log_pair::<I>(a);
+                let y = at_most(at_least(y, -POW_MOST), POW_MOST);
+                let w = two_product::<I>(y, log.high);
+                let rest = multiply_add::<$type, I>(y, log.low, w.low);
+                let rest = if w.high.abs() > POW_BEYOND { 0.0 } else { rest };
+                let (k, r) = reduce::<I>(at_most(at_least(w.high, EXP_LEAST - 1.0), EXP_MOST + 1.0));
+                let r = r + rest;
+                scale(1.0 + multiply_add::<$type, I>(r * r, polynomial::<I, _>(r, EXP), r), k)
+            }
+
+            #[inline(always)]
+            #[allow(clippy::eq_op)]
+            pub fn pow<I: Isa>(x: $type, y: $type) -> $type {
+                let (a, half) = (x.abs(), y * 0.5);
+                let whole = y.floor() == y;
+                let odd = whole & (half.floor() != half);
+                let p = pow_positive::<I>(a, y);
+                let p = if (x < 0.0) & !whole { $type::NAN } else { p };
+                let end = (a == 0.0) | (a == $type::INFINITY);
+                let outwards = (a == $type::INFINITY) ^ (y < 0.0);
+                let p = if end { if outwards { $type::INFINITY } else { 0.0 } } else { p };
+                let p = if odd & x.is_sign_negative() { -p } else { p };
+                let p = if (x != x) | (y != y) { x + y } else { p };
+                if (y == 0.0) | (x == 1.0) { 1.0 } else { p }
+            }
+        }
     };
-    let z = r * r;
-    let p = multiply_add::<f64, I>(z, polynomial::<I, _>(z, SIN), SIXTH);
-    let y = at_least(at_most(multiply_add::<f64, I>(r * z, p, r), 1.0), -1.0);
-    if sign { -y } else { y }
 }
 
-/// For `x` up to [`LARGEST_ANGLE`].
-#[inline(always)]
-pub fn sin<I: Isa>(x: f64) -> f64 {
-    let t = multiply_add::<f64, I>(x, INVERSE_PI, ROUNDER);
-    let y = sin_reduced::<I>(x, t - ROUNDER, t.to_bits() & 1 != 0);
-    if x.abs() < TINY_ANGLE { x } else { y }
+mod f64_constants {
+    pub const MANTISSA: u32 = 52;
+    pub const SPLIT: u32 = 27;
+    pub const BIAS_1: u64 = 1024;
+    pub const SHIFTER: f64 = 6755399441055744.0 + 1023.0;
+    pub const LOG2_E: f64 = std::f64::consts::LOG2_E;
+    pub const LN2_HIGH: f64 = 0.693147180559663;
+    pub const LN2_LOW: f64 = 2.8235290563031577e-13;
+    pub const EXP_LEAST: f64 = -746.0;
+    pub const EXP_MOST: f64 = 710.0;
+    pub const EXPM1_LEAST: f64 = -50.0;
+    pub const TANH_MOST: f64 = 20.0;
+    pub const TINY: f64 = 8.673617379884035e-19;
+    pub const TINY_SCALE: f64 = 18014398509481984.0;
+    pub const TINY_EXPONENT: f64 = 54.0;
+    pub const INTEGER: f64 = 4503599627370496.0;
+    pub const OFFSET: f64 = 1024.0;
+    pub const PI_HIGH: f64 = std::f64::consts::PI;
+    pub const PI_LOW: f64 = 1.2246467991473532e-16;
+    pub const PI_LOWEST: f64 = -2.9947698097183397e-33;
+    pub const INVERSE_PI: f64 = std::f64::consts::FRAC_1_PI;
+    pub const ROUNDER: f64 = 6755399441055744.0;
+    pub const SIXTH: f64 = -0.16666666666666666;
+    pub const TINY_ANGLE: f64 = 7.450580596923828e-9;
+    pub const ERFC_MOST: f64 = 27.3;
+    pub const ERFC_CENTRE: f64 = 3.0;
+    pub const TWO_THIRDS: f64 = 0.6666666666666666;
+    pub const TWO_THIRDS_LOW: f64 = 3.700743415417188e-17;
+    pub const POW_MOST: f64 = 1180591620717411303424.0;
+    pub const POW_BEYOND: f64 = 800.0;
+    pub const SIN: [f64; 7] = [
+        0.008333333333333205,
+        -0.00019841269841211405,
+        2.755731921132757e-06,
+        -2.5052106878097294e-08,
+        1.6058939507075678e-10,
+        -7.642976691735137e-13,
+        2.720936008361852e-15,
+    ];
+    pub const SOFTPLUS: [f64; 11] = [
+        0.6666666666666667,
+        0.3999999999999536,
+        0.285714285723386,
+        0.2222222213656005,
+        0.18181822776699805,
+        0.15384462296953466,
+        0.13336642064408719,
+        0.11717627848302313,
+        0.10961822734644802,
+        0.07033371022312619,
+        0.16405816744491547,
+    ];
+    pub const ERF: [f64; 9] = [
+        0.12837916709551256,
+        -0.37612638903183027,
+        0.11283791670894724,
+        -0.026866170624410053,
+        0.0052239772534318175,
+        -0.0008548288366973788,
+        0.00012052920029527738,
+        -1.4836174025064307e-05,
+        1.4633414023012838e-06,
+    ];
+    pub const ERFC: [f64; 22] = [
+        0.12800805826972966,
+        -0.1356211061245812,
+        -0.0475622943534523,
+        0.12964515870276885,
+        -0.11927366341526605,
+        0.06830802734352329,
+        -0.02377051491882895,
+        0.0025293918260334827,
+        0.0018886903516296557,
+        -0.000779832384765368,
+        -0.00010515966479597322,
+        0.00012510009091096612,
+        4.9484346926100695e-06,
+        -2.010352453786976e-05,
+        -7.268592458352796e-07,
+        3.4796953717027707e-06,
+        3.4430411962551275e-07,
+        -6.272201428752411e-07,
+        -1.2107872656877564e-07,
+        1.0967476798294811e-07,
+        2.2641878978439623e-08,
+        -1.4687103971601675e-08,
+    ];
+    pub const LOG_PAIR: [f64; 8] = [
+        0.39999999999999725,
+        0.28571428571577323,
+        0.2222222219124633,
+        0.18181821526272268,
+        0.15384406629062203,
+        0.13341145368848448,
+        0.11592340181246555,
+        0.12571573331872135,
+    ];
+    pub const EXP: [f64; 10] = [
+        0.5000000000000011,
+        0.1666666666666644,
+        0.041666666666526915,
+        0.008333333333477334,
+        0.0013888888944374456,
+        0.00019841269542195892,
+        2.4801492397991005e-05,
+        2.755755545297086e-06,
+        2.763048136001971e-07,
+        2.5009650925356153e-08,
+    ];
+    pub const EXPM1: [f64; 11] = [
+        0.5,
+        0.16666666666666677,
+        0.04166666666666663,
+        0.008333333333321463,
+        0.001388888888891117,
+        0.00019841269886488173,
+        2.4801587263149614e-05,
+        2.755724388363666e-06,
+        2.7557331182446107e-07,
+        2.5109141644065396e-08,
+        2.0896077973221846e-09,
+    ];
+    pub const LOG: [f64; 8] = [
+        0.666666666666666,
+        0.4000000000005646,
+        0.2857142855590879,
+        0.22222224285347805,
+        0.18181666621902595,
+        0.15391085765383378,
+        0.13174061387187702,
+        0.1383980107904757,
+    ];
 }
 
-/// For `x` up to [`LARGEST_ANGLE`].
-#[inline(always)]
-pub fn cos<I: Isa>(x: f64) -> f64 {
-    let t = multiply_add::<f64, I>(x.abs(), INVERSE_PI, -0.5) + ROUNDER;
-    sin_reduced::<I>(x.abs(), (t - ROUNDER) + 0.5, t.to_bits() & 1 == 0)
+mod f32_constants {
+    pub const MANTISSA: u32 = 23;
+    pub const SPLIT: u32 = 12;
+    pub const BIAS_1: u32 = 128;
+    pub const SHIFTER: f32 = 12582912.0 + 127.0;
+    pub const LOG2_E: f32 = std::f32::consts::LOG2_E;
+    pub const LN2_HIGH: f32 = 0.69314575;
+    pub const LN2_LOW: f32 = 1.4286068e-06;
+    pub const EXP_LEAST: f32 = -104.0;
+    pub const EXP_MOST: f32 = 89.0;
+    pub const EXPM1_LEAST: f32 = -25.0;
+    pub const TANH_MOST: f32 = 10.0;
+    pub const TINY: f32 = 9.313226e-10;
+    pub const TINY_SCALE: f32 = 33554432.0;
+    pub const TINY_EXPONENT: f32 = 25.0;
+    pub const INTEGER: f32 = 8388608.0;
+    pub const OFFSET: f32 = 128.0;
+    pub const PI_HIGH: f32 = std::f32::consts::PI;
+    pub const PI_LOW: f32 = -8.742278e-08;
+    pub const PI_LOWEST: f32 = -3.430249e-15;
+    pub const INVERSE_PI: f32 = std::f32::consts::FRAC_1_PI;
+    pub const ROUNDER: f32 = 12582912.0;
+    pub const SIXTH: f32 = -0.16666667;
+    pub const TINY_ANGLE: f32 = 0.00024414063;
+    pub const ERFC_MOST: f32 = 10.2;
+    pub const ERFC_CENTRE: f32 = 2.5;
+    pub const TWO_THIRDS: f32 = 0.6666667;
+    pub const TWO_THIRDS_LOW: f32 = -1.9868216e-08;
+    pub const POW_MOST: f32 = 1099511627776.0;
+    pub const POW_BEYOND: f32 = 120.0;
+    pub const SIN: [f32; 4] = [0.0083333505, -0.000198431, 2.762775e-06, -2.5523942e-08];
+    pub const SOFTPLUS: [f32; 5] = [0.66666675, 0.3999895, 0.28615212, 0.21443902, 0.24245171];
+    pub const ERF: [f32; 5] = [0.12837917, -0.3761261, 0.112828545, -0.026758762, 0.0047206255];
+    pub const ERFC: [f32; 10] = [
+        0.13983819,
+        -0.122356765,
+        -0.09902469,
+        0.15763009,
+        -0.10296718,
+        0.03275767,
+        0.0009454221,
+        -0.004357088,
+        0.00042714877,
+        0.00054610067,
+    ];
+    pub const LOG_PAIR: [f32; 3] = [0.4000039, 0.28525653, 0.23871897];
+    pub const EXP: [f32; 5] = [0.49999994, 0.16666521, 0.041668266, 0.008368677, 0.0013820803];
+    pub const EXPM1: [f32; 6] = [0.5, 0.16666666, 0.04166649, 0.008333555, 0.0013932622, 0.00019753461];
+    pub const LOG: [f32; 3] = [0.6666695, 0.39957717, 0.30362463];
 }
 
-/// `erfc(a)` for `a` from 1/2.
-#[inline(always)]
-fn erfc_large<I: Isa>(a: f64) -> f64 {
-    let a = at_most(a, ERFC_MOST);
-    let square = two_product::<I>(a, a);
-    let (k, r) = reduce::<I>(-square.high);
-    let r = r - square.low;
-    let growth = multiply_add::<f64, I>(r * r, polynomial::<I, _>(r, EXPM1), r);
-    let t = (a - ERFC_CENTRE) / (a + ERFC_CENTRE);
-    let factor = fast_sum(1.125, polynomial::<I, _>(t, ERFC));
-    let top = fast_sum(factor.high, multiply_add::<f64, I>(factor.high, growth, factor.low));
-    scale(quotient::<I>(top, fast_sum(a + a, 1.0)), k)
-}
-
-#[inline(always)]
-pub fn erf<I: Isa>(x: f64) -> f64 {
-    let a = x.abs();
-    let small = multiply_add::<f64, I>(a, polynomial::<I, _>(a * a, ERF), a);
-    let large = 1.0 - erfc_large::<I>(a);
-    (if a < 0.5 { small } else { large }).copysign(x)
-}
-
-/// The logarithm of a positive finite number in two parts.
-#[inline(always)]
-fn log_pair<I: Isa>(x: f64) -> Pair {
-    let (m, k) = split(x);
-    let f = m - 1.0;
-    let d = fast_sum(2.0, f);
-    let s = f / d.high;
-    let s_low = multiply_add::<f64, I>(-s, d.low, remainder::<I>(f, s, d.high)) / d.high;
-    let mut z = two_product::<I>(s, s);
-    z.low = multiply_add::<f64, I>(s + s, s_low, z.low);
-    let mut third = two_product::<I>(z.high, TWO_THIRDS);
-    third.low += multiply_add::<f64, I>(z.high, TWO_THIRDS_LOW, z.low * TWO_THIRDS);
-    third.low = multiply_add::<f64, I>(z.high * z.high, polynomial::<I, _>(z.high, LOG_PAIR), third.low);
-    let mut cube = two_product::<I>(s, third.high);
-    cube.low += multiply_add::<f64, I>(s, third.low, s_low * third.high);
-    let sum = fast_sum(s + s, cube.high);
-    let all = fast_sum(k * LN2_HIGH, sum.high);
-    let rest = multiply_add::<f64, I>(2.0, s_low, cube.low + sum.low);
-    fast_sum(all.high, all.low + multiply_add::<f64, I>(k, LN2_LOW, rest))
-}
-
-#[inline(always)]
-fn pow_positive<I: Isa>(a: f64, y: f64) -> f64 {
-    let log = log_pair::<I>(a);
-    let y = at_most(at_least(y, -POW_MOST), POW_MOST);
-    let w = two_product::<I>(y, log.high);
-    let rest = multiply_add::<f64, I>(y, log.low, w.low);
-    let rest = if w.high.abs() > POW_BEYOND { 0.0 } else { rest };
-    let (k, r) = reduce::<I>(at_most(at_least(w.high, EXP_LEAST - 1.0), EXP_MOST + 1.0));
-    let r = r + rest;
-    scale(1.0 + multiply_add::<f64, I>(r * r, polynomial::<I, _>(r, EXP), r), k)
-}
-
-#[inline(always)]
-#[allow(clippy::eq_op)]
-pub fn pow<I: Isa>(x: f64, y: f64) -> f64 {
-    let (a, half) = (x.abs(), y * 0.5);
-    let whole = y.floor() == y;
-    let odd = whole & (half.floor() != half);
-    let p = pow_positive::<I>(a, y);
-    let p = if (x < 0.0) & !whole { f64::NAN } else { p };
-    let end = (a == 0.0) | (a == f64::INFINITY);
-    let outwards = (a == f64::INFINITY) ^ (y < 0.0);
-    let p = if end { if outwards { f64::INFINITY } else { 0.0 } } else { p };
-    let p = if odd & x.is_sign_negative() { -p } else { p };
-    let p = if (x != x) | (y != y) { x + y } else { p };
-    if (y == 0.0) | (x == 1.0) { 1.0 } else { p }
-}
-
-const MANTISSA: u32 = 52;
-const SPLIT: u32 = 27;
-const BIAS_1: u64 = 1024;
-const SHIFTER: f64 = 6755399441055744.0 + 1023.0;
-const LOG2_E: f64 = std::f64::consts::LOG2_E;
-const LN2_HIGH: f64 = 0.693147180559663;
-const LN2_LOW: f64 = 2.8235290563031577e-13;
-const EXP_LEAST: f64 = -746.0;
-const EXP_MOST: f64 = 710.0;
-const EXPM1_LEAST: f64 = -50.0;
-const TANH_MOST: f64 = 20.0;
-const TINY: f64 = 8.673617379884035e-19;
-const TINY_SCALE: f64 = 18014398509481984.0;
-const TINY_EXPONENT: f64 = 54.0;
-const INTEGER: f64 = 4503599627370496.0;
-const OFFSET: f64 = 1024.0;
-const PI_HIGH: f64 = std::f64::consts::PI;
-const PI_LOW: f64 = 1.2246467991473532e-16;
-const PI_LOWEST: f64 = -2.9947698097183397e-33;
-const INVERSE_PI: f64 = std::f64::consts::FRAC_1_PI;
-const ROUNDER: f64 = 6755399441055744.0;
-const SIXTH: f64 = -0.16666666666666666;
-const TINY_ANGLE: f64 = 7.450580596923828e-9;
-const ERFC_MOST: f64 = 27.3;
-const ERFC_CENTRE: f64 = 3.0;
-const TWO_THIRDS: f64 = 0.6666666666666666;
-const TWO_THIRDS_LOW: f64 = 3.700743415417188e-17;
-const POW_MOST: f64 = 1180591620717411303424.0;
-const POW_BEYOND: f64 = 800.0;
-/// `sin` and `cos` are good up to here.
-pub const LARGEST_ANGLE: f64 = 1e9;
-
-macro_rules! coefficients {
-    ($($name:ident = $($value:literal)*;)*) => { $(const $name: [f64; [$($value),*].len()] = [$($value),*];)* };
-}
-
-coefficients! {
-    SIN = 0.008333333333333205 -0.00019841269841211405 2.755731921132757e-06 -2.5052106878097294e-08
-        1.6058939507075678e-10 -7.642976691735137e-13 2.720936008361852e-15;
-    SOFTPLUS = 0.6666666666666667 0.3999999999999536 0.285714285723386 0.2222222213656005 0.18181822776699805
-        0.15384462296953466 0.13336642064408719 0.11717627848302313 0.10961822734644802 0.07033371022312619
-        0.16405816744491547;
-    ERF = 0.12837916709551256 -0.37612638903183027 0.11283791670894724 -0.026866170624410053 0.0052239772534318175
-        -0.0008548288366973788 0.00012052920029527738 -1.4836174025064307e-05 1.4633414023012838e-06;
-    ERFC = 0.12800805826972966 -0.1356211061245812 -0.0475622943534523 0.12964515870276885 -0.11927366341526605
-        0.06830802734352329 -0.02377051491882895 0.0025293918260334827 0.0018886903516296557 -0.000779832384765368
-        -0.00010515966479597322 0.00012510009091096612 4.9484346926100695e-06 -2.010352453786976e-05
-        -7.268592458352796e-07 3.4796953717027707e-06 3.4430411962551275e-07 -6.272201428752411e-07
-        -1.2107872656877564e-07 1.0967476798294811e-07 2.2641878978439623e-08 -1.4687103971601675e-08;
-    LOG_PAIR = 0.39999999999999725 0.28571428571577323 0.2222222219124633 0.18181821526272268 0.15384406629062203
-        0.13341145368848448 0.11592340181246555 0.12571573331872135;
-    EXP = 0.5000000000000011 0.1666666666666644 0.041666666666526915 0.008333333333477334 0.0013888888944374456
-        0.00019841269542195892 2.4801492397991005e-05 2.755755545297086e-06 2.763048136001971e-07
-        2.5009650925356153e-08;
-    EXPM1 = 0.5 0.16666666666666677 0.04166666666666663 0.008333333333321463 0.001388888888891117
-        0.00019841269886488173 2.4801587263149614e-05 2.755724388363666e-06 2.7557331182446107e-07
-        2.5109141644065396e-08 2.0896077973221846e-09;
-    LOG = 0.666666666666666 0.4000000000005646 0.2857142855590879 0.22222224285347805 0.18181666621902595
-        0.15391085765383378 0.13174061387187702 0.1383980107904757;
-}
+elementary!(double, f64, f64_constants);
+elementary!(single, f32, f32_constants);

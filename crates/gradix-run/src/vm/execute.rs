@@ -6,23 +6,28 @@
 #![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
 
 use super::code::{Domain, Inner, Instruction, Operation, Source};
-use super::elementary::{self, LARGEST_ANGLE};
 use super::grouping::Grouping;
 use super::leaf::Plan;
-use super::loops::{Terms, View, exp_vectors, fold, reduce, update};
+use super::loops::{FOLD_VECTORS, Terms, View, exp_vectors, fold, mask, reduce, update};
 use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
-use super::vector::{Array, Step, Vector, with_rule};
+use super::vector::{Array, Step, Vector, WIDEST, with_rule};
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
 /// The most rows of a block.
 pub const ROWS: usize = 256;
-/// The partial results of a folded reduction, which are combined in a fixed order.
-pub const PARTS: usize = 32;
+/// The most partial results of a folded reduction, which are combined in a fixed order.
+pub const PARTS: usize = FOLD_VECTORS * WIDEST;
 
 /// The most elements of a block: few enough for several to stay in the innermost cache.
 pub const fn block<T>() -> usize {
-    8192 / size_of::<T>()
+    16384 / size_of::<T>()
+}
+
+/// The distance of blocks: some lines more than they have elements, so that they don't fall into the same places of the
+/// innermost cache, where loads would wait for stores of another block.
+pub const fn block_pitch<T>() -> usize {
+    block::<T>() + 320 / size_of::<T>()
 }
 
 /// A buffer of the caller's, or a part of its local memory.
@@ -33,11 +38,11 @@ pub struct Buffer<T> {
 }
 
 impl<T> Buffer<T> {
-    /// A pointer to the element at `start`, if all elements at these steps from it are inside.
+    /// A pointer to the element at `start`, if all elements at these steps from it, so many of each, are inside.
     #[inline(always)]
-    pub fn at<const N: usize>(&self, start: i64, steps: [i64; N], counts: [usize; N]) -> *mut T {
+    pub fn at(&self, start: i64, steps: impl IntoIterator<Item = (i64, usize)>) -> *mut T {
         let (mut first, mut last) = (start, start);
-        for (step, count) in steps.into_iter().zip(counts) {
+        for (step, count) in steps {
             let reach = step.saturating_mul(count as i64 - 1);
             first = first.saturating_add(reach.min(0));
             last = last.saturating_add(reach.max(0));
@@ -59,6 +64,13 @@ pub struct Machine<T> {
     pub memory: Memory<T>,
     /// The accumulator is the target itself.
     pub in_place: bool,
+    /// Of leaves that run together, the loops before this position are not at their first part: a reduction over one of
+    /// them goes on.
+    pub resumed: usize,
+    /// The inner loops of a reduction that run inside of one instruction: their variables, and how many values each has.
+    pub terms: Vec<(usize, usize)>,
+    /// Where runs of terms along the last of these loops start, from the first term.
+    pub runs: Vec<[isize; 2]>,
     pub rows: usize,
     pub lanes: usize,
     /// The first of the lanes, within the block of the accumulator.
@@ -86,6 +98,13 @@ impl<T: Real> Memory<T> {
     }
 }
 
+impl<T: Real> Machine<T> {
+    /// Whether a reduction goes on from what its target holds.
+    pub fn goes_on(&self, plan: &Plan<T>) -> bool {
+        plan.accumulate || self.resumed > plan.outputs
+    }
+}
+
 /// The leaf that is run.
 pub struct Context<'a, T> {
     pub plan: &'a Plan<T>,
@@ -108,23 +127,43 @@ unsafe fn run<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T
     }
 }
 
-/// Runs so many terms of an innermost loop from the point on.
-pub fn execute_inner<T: Real>(
-    machine: &mut Machine<T>,
-    context: &Context<'_, T>,
-    inner: &Inner,
-    variable: usize,
-    count: usize,
-) {
+/// Runs all terms of a reduction's inner loops, which are listed; the accumulator starts at a value, if one is given.
+pub fn execute_inner<T: Real>(machine: &mut Machine<T>, context: &Context<'_, T>, inner: &Inner, start: Option<T>) {
+    let place = |source: Source| match source {
+        Source::Memory(access) => Some(&context.plan.accesses[access].place),
+        _ => None,
+    };
+    let Some((count, steps)) = machine.list_runs(inner.operands.map(place)) else { return };
     let to = machine.view(context, Source::Accumulator, Domain::Block);
     let shape = (machine.rows, machine.lanes);
-    let [a, b] = inner.operands.map(|source| machine.terms(context, source, variable, count));
-    let terms = Terms { count, steps: [a.1, b.1] };
+    let operands = inner.operands.map(|source| machine.terms(context, source));
+    let terms = Terms { runs: &machine.runs, count, steps, start };
     // SAFETY: the level was detected, and the views were checked for the shape and all terms.
-    with_rule!(inner.rule, Code => unsafe { reduce_at::<T, Code>(machine.level, shape, to, [a.0, b.0], terms) });
+    with_rule!(inner.rule, Code => unsafe {
+        match context.grouping.folded {
+            true => fold_at::<T, Code>(machine.level, shape.0, to, operands, terms),
+            false => reduce_at::<T, Code>(machine.level, shape, to, operands, terms),
+        }
+    });
 }
 
-by_level! { reduce_at<T, R: Step>(shape: (usize, usize), to: View<T>, operands: [View<T>; 2], terms: Terms) = reduce }
+by_level! { fold_at<T, R: Step>(rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = fold_masked }
+
+/// # Safety
+/// As for [`fold`].
+#[inline(always)]
+unsafe fn fold_masked<T: Real, I: Isa, R: Step>(rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) {
+    // SAFETY: the caller's promise; the code has lanes for one of them.
+    unsafe {
+        match mask(&operands) {
+            1 => fold::<T, I::Vector<T>, R, 1>(rows, to, operands, terms),
+            2 => fold::<T, I::Vector<T>, R, 2>(rows, to, operands, terms),
+            _ => fold::<T, I::Vector<T>, R, 3>(rows, to, operands, terms),
+        }
+    }
+}
+
+by_level! { reduce_at<T, R: Step>(shape: (usize, usize), to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = reduce }
 
 /// One instruction on a block, on the values of all rows, or on one value.
 #[inline(always)]
@@ -142,17 +181,18 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
     match instruction.operation {
         Operation::Unary(op) => unary::<T, I>(op, blocks),
         Operation::Binary(op) => binary::<T, I>(op, blocks),
-        Operation::Root => blocks.map(root),
-        Operation::MultiplyAdd => blocks.map3(multiply_add::<T, I>),
-        Operation::MultiplySubtract => blocks.map3(|a, b, c| multiply_add::<T, I>(a, b, -c)),
-        Operation::SubtractProduct => blocks.map3(|a, b, c| multiply_add::<T, I>(-a, b, c)),
+        Operation::Repeat => blocks.repeat(),
+        Operation::Root => blocks.map(|a| root(a)),
+        Operation::MultiplyAdd => blocks.map_product(|a, b, c| multiply_add::<T, I>(a, b, c)),
+        Operation::MultiplySubtract => blocks.map_product(|a, b, c| multiply_add::<T, I>(a, b, -c)),
+        Operation::SubtractProduct => blocks.map_product(|a, b, c| multiply_add::<T, I>(-a, b, c)),
         Operation::Compare(Comparison::Lt) => blocks.map2(|a, b| truth(a < b)),
         Operation::Compare(Comparison::Le) => blocks.map2(|a, b| truth(a <= b)),
         Operation::Compare(Comparison::Eq) => blocks.map2(|a, b| truth(a == b)),
         Operation::Not => blocks.map(|a| T::ONE - a),
         Operation::And => blocks.map2(|a, b| a * b),
-        Operation::Or => blocks.map2(maximum),
-        Operation::Select => blocks.map3(|a, b, condition| if condition != T::ZERO { a } else { b }),
+        Operation::Or => blocks.map2(|a, b| maximum(a, b)),
+        Operation::Select => blocks.select(),
         Operation::Accumulate(rule) => with_rule!(rule, Code => blocks.accumulate::<I, Code>()),
         Operation::Fold(rule) => with_rule!(rule, Code => blocks.fold::<I, Code>()),
         Operation::Load(_) | Operation::Index(_) | Operation::Store => {}
@@ -163,19 +203,19 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
 fn unary<T: Real, I: Isa>(op: UnaryOp, blocks: Blocks<T>) {
     match op {
         UnaryOp::Neg => blocks.map(|a| -a),
-        UnaryOp::Exp if <I::Vector<T>>::HAS_EXP && blocks.operands[0].vector => blocks.exp::<I::Vector<T>>(),
-        UnaryOp::Exp => blocks.map_wide(elementary::exp::<I>),
-        UnaryOp::Expm1 => blocks.map_wide(elementary::expm1::<I>),
-        UnaryOp::Log => blocks.map_wide(elementary::log::<I>),
-        UnaryOp::Log1p => blocks.map_wide(elementary::log1p::<I>),
+        UnaryOp::Exp if <I::Vector<T>>::HAS_EXP => blocks.exp::<I::Vector<T>>(),
+        UnaryOp::Exp => blocks.map(|a| a.exp::<I>()),
+        UnaryOp::Expm1 => blocks.map(|a| a.expm1::<I>()),
+        UnaryOp::Log => blocks.map(|a| a.log::<I>()),
+        UnaryOp::Log1p => blocks.map(|a| a.log1p::<I>()),
         UnaryOp::Sqrt => blocks.map(T::sqrt),
-        UnaryOp::Sin => blocks.map_angle(elementary::sin::<I>, |a| op.apply(a)),
-        UnaryOp::Cos => blocks.map_angle(elementary::cos::<I>, |a| op.apply(a)),
-        UnaryOp::Tanh => blocks.map_wide(elementary::tanh::<I>),
-        UnaryOp::Erf => blocks.map_wide(elementary::erf::<I>),
-        UnaryOp::Sigmoid => blocks.map_wide(elementary::sigmoid::<I>),
+        UnaryOp::Sin => blocks.map_angle(op, |a| a.sin::<I>()),
+        UnaryOp::Cos => blocks.map_angle(op, |a| a.cos::<I>()),
+        UnaryOp::Tanh => blocks.map(|a| a.tanh::<I>()),
+        UnaryOp::Erf => blocks.map(|a| a.erf::<I>()),
+        UnaryOp::Sigmoid => blocks.map(|a| a.sigmoid::<I>()),
         UnaryOp::Relu => blocks.map(|a| maximum(a, T::ZERO)),
-        UnaryOp::Softplus => blocks.map_wide(elementary::softplus::<I>),
+        UnaryOp::Softplus => blocks.map(|a| a.softplus::<I>()),
         UnaryOp::Abs => blocks.map(T::abs),
         UnaryOp::Sign => blocks.map(sign),
         UnaryOp::Floor => blocks.map(T::floor),
@@ -196,7 +236,7 @@ fn unary<T: Real, I: Isa>(op: UnaryOp, blocks: Blocks<T>) {
         | UnaryOp::Erfc
         | UnaryOp::Lgamma
         | UnaryOp::Digamma
-        | UnaryOp::Trigamma => blocks.map_wide(|a| op.apply(a)),
+        | UnaryOp::Trigamma => blocks.map(|a| T::of(op.apply(a.wide()))),
     }
 }
 
@@ -209,8 +249,8 @@ fn binary<T: Real, I: Isa>(op: BinaryOp, blocks: Blocks<T>) {
         BinaryOp::Div => blocks.map2(|a, b| a / b),
         BinaryOp::Min => blocks.map2(minimum),
         BinaryOp::Max => blocks.map2(maximum),
-        BinaryOp::Pow => blocks.map2(|a, b| T::of(elementary::pow::<I>(a.wide(), b.wide()))),
-        BinaryOp::Atan2 | BinaryOp::Hypot => blocks.map2(|a, b| T::of(op.apply(a.wide(), b.wide()))),
+        BinaryOp::Pow => blocks.map_lanes(|a, b| a.pow::<I>(b)),
+        BinaryOp::Atan2 | BinaryOp::Hypot => blocks.map_lanes(|a, b| T::of(op.apply(a.wide(), b.wide()))),
     }
 }
 
@@ -222,31 +262,26 @@ struct Blocks<T> {
 }
 
 impl<T: Real> Blocks<T> {
+    /// A function of lanes.
     #[inline(always)]
     fn map(self, f: impl Fn(T) -> T) {
-        // SAFETY: what `Blocks` promises.
-        unsafe { update(self.shape, self.to, [self.operands[0]], |_, [a]| f(a)) }
+        // SAFETY: what `Blocks` promises; one operand has lanes.
+        unsafe { update::<T, 1, 1>(self.shape, self.to, [self.operands[0]], |_, [a]| f(a)) }
     }
 
-    /// A function in f64.
+    /// A function that the reference has to compute for huge arguments, which are rare.
     #[inline(always)]
-    fn map_wide(self, f: impl Fn(f64) -> f64) {
-        self.map(|a| T::of(f(a.wide())));
-    }
-
-    /// A function in f64 that is another one for huge arguments, which are rare.
-    #[inline(always)]
-    fn map_angle(self, f: impl Fn(f64) -> f64, huge: impl Fn(f64) -> f64) {
+    fn map_angle(self, op: UnaryOp, f: impl Fn(T) -> T) {
         let (shape, to, [a, ..]) = (self.shape, self.to, self.operands);
-        self.map_wide(f);
+        self.map(f);
         for row in 0..shape.0 {
             // SAFETY: what `Blocks` promises.
-            let at = |lane: usize| unsafe { *a.at(row).add(if a.vector { lane } else { 0 }) }.wide();
+            let is_huge = |lane: usize| unsafe { *a.at(row).add(lane) }.abs() > T::LARGEST_ANGLE;
             // The whole line is looked at, so that the search is vector code.
-            if (0..shape.1).fold(false, |any, lane| any | (at(lane).abs() > LARGEST_ANGLE)) {
-                for lane in (0..shape.1).filter(|lane| at(*lane).abs() > LARGEST_ANGLE) {
+            if (0..shape.1).fold(false, |any, lane| any | is_huge(lane)) {
+                for lane in (0..shape.1).filter(|lane| is_huge(*lane)) {
                     // SAFETY: what `Blocks` promises.
-                    unsafe { *to.at(row).add(lane) = T::of(huge(at(lane))) };
+                    unsafe { *to.at(row).add(lane) = T::of(op.apply((*a.at(row).add(lane)).wide())) };
                 }
             }
         }
@@ -258,32 +293,77 @@ impl<T: Real> Blocks<T> {
         unsafe { exp_vectors::<T, V>(self.shape, self.to, self.operands[0]) }
     }
 
+    /// A function of two operands, one of which may have a value for each row only.
     #[inline(always)]
     fn map2(self, f: impl Fn(T, T) -> T) {
+        self.update2(|_, [a, b]| f(a, b));
+    }
+
+    /// A long function of two operands that both have lanes: it is compiled once.
+    #[inline(always)]
+    fn map_lanes(self, f: impl Fn(T, T) -> T) {
         let [a, b, _] = self.operands;
-        // SAFETY: what `Blocks` promises.
-        unsafe { update(self.shape, self.to, [a, b], |_, [a, b]| f(a, b)) }
+        // SAFETY: what `Blocks` promises; the code has lanes for both.
+        unsafe { update::<T, 2, 3>(self.shape, self.to, [a, b], |_, [a, b]| f(a, b)) }
     }
 
     #[inline(always)]
-    fn map3(self, f: impl Fn(T, T, T) -> T) {
+    fn update2(self, f: impl Fn(T, [T; 2]) -> T) {
+        let (shape, to, [a, b, _]) = (self.shape, self.to, self.operands);
+        // SAFETY: what `Blocks` promises; the code has lanes for one of them.
+        unsafe {
+            match mask(&[a, b]) {
+                1 => update::<T, 2, 1>(shape, to, [a, b], f),
+                2 => update::<T, 2, 2>(shape, to, [a, b], f),
+                _ => update::<T, 2, 3>(shape, to, [a, b], f),
+            }
+        }
+    }
+
+    /// A function of `a*b` and `c`: if one of the factors has no lanes, it is the first.
+    #[inline(always)]
+    fn map_product(self, f: impl Fn(T, T, T) -> T) {
+        let (shape, to, mut operands) = (self.shape, self.to, self.operands);
+        let f = |_, [a, b, c]: [T; 3]| f(a, b, c);
+        if !operands[1].vector {
+            operands.swap(0, 1);
+        }
+        // SAFETY: what `Blocks` promises; products that are fused have lanes.
+        unsafe {
+            match mask(&operands) {
+                2 => update::<T, 3, 2>(shape, to, operands, f),
+                3 => update::<T, 3, 3>(shape, to, operands, f),
+                6 => update::<T, 3, 6>(shape, to, operands, f),
+                _ => update::<T, 3, 7>(shape, to, operands, f),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn select(self) {
+        let f = |_, [a, b, condition]: [T; 3]| if condition != T::ZERO { a } else { b };
+        // SAFETY: what `Blocks` promises; the code has lanes for all.
+        unsafe { update::<T, 3, 7>(self.shape, self.to, self.operands, f) }
+    }
+
+    #[inline(always)]
+    fn repeat(self) {
         // SAFETY: what `Blocks` promises.
-        unsafe { update(self.shape, self.to, self.operands, |_, [a, b, c]| f(a, b, c)) }
+        unsafe { update::<T, 1, 0>(self.shape, self.to, [self.operands[0]], |_, [a]| a) }
     }
 
     #[inline(always)]
     fn accumulate<I: Isa, R: Step>(self) {
-        let [a, b, _] = self.operands;
         let one = Array::<T, 1, I>::all;
-        // SAFETY: what `Blocks` promises.
-        unsafe { update(self.shape, self.to, [a, b], |sum, [a, b]| R::step(one(sum), one(a), one(b)).0[0]) }
+        self.update2(|sum, [a, b]| R::step(one(sum), one(a), one(b)).0[0]);
     }
 
     #[inline(always)]
     fn fold<I: Isa, R: Step>(self) {
         let [a, b, _] = self.operands;
+        let terms = Terms { runs: &[[0, 0]], count: self.shape.1, steps: [1, 1], start: None };
         // SAFETY: what `Blocks` promises; the machine has the instructions that it runs.
-        unsafe { fold::<T, I::Vector<T>, R>(self.shape, self.to, [a, b]) }
+        unsafe { fold_masked::<T, I, R>(self.shape.0, self.to, [a, b], terms) }
     }
 }
 

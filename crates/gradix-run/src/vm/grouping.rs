@@ -9,6 +9,31 @@ use super::linear::Linear;
 use super::real::Real;
 use gradix::nest::Shape;
 
+/// The positions of the loops that a leaf's shape names: all that the machine takes from it.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    pub lanes: Option<usize>,
+    pub rows: Option<usize>,
+    pub columns: Option<usize>,
+}
+
+impl Groups {
+    pub fn of(shape: &Shape) -> Self {
+        Groups { lanes: shape.lanes, rows: shape.rows.map(|(p, _)| p), columns: shape.columns.map(|(p, _)| p) }
+    }
+
+    /// The loop at one position goes to a later one.
+    pub fn move_inside(&mut self, from: usize, to: usize) {
+        for position in [&mut self.lanes, &mut self.rows, &mut self.columns].into_iter().flatten() {
+            match *position {
+                p if p == from => *position = to,
+                p if p > from && p <= to => *position -= 1,
+                _ => {}
+            }
+        }
+    }
+}
+
 /// Which variables run over vectors.
 ///
 /// No range depends on the lanes, and apart from lanes that are split no guard or index condition does, so all lanes do the
@@ -32,7 +57,7 @@ pub struct Grouping {
 }
 
 /// How the points of a leaf are taken in groups.
-pub fn group<T: Real>(plan: &Plan<T>, shape: &Shape) -> Grouping {
+pub fn group<T: Real>(plan: &Plan<T>, shape: &Groups) -> Grouping {
     let target = &plan.accesses[0];
     let shifted = |access: &Access| access.buffer == target.buffer && access.place != target.place;
     let lane = shape.lanes.filter(|p| plan.is_splittable(*p)).or_else(|| plan.innermost());
@@ -40,7 +65,7 @@ pub fn group<T: Real>(plan: &Plan<T>, shape: &Shape) -> Grouping {
     let mut levels: Vec<usize> = plan.loops[plan.outputs..].iter().map(|l| l.variable).collect();
     let Some(lane) = lane else { return Grouping { levels, ..Grouping::default() } };
     levels.retain(|variable| *variable != plan.loops[lane].variable);
-    let rows = shape.rows.map(|(rows, _)| rows).into_iter().chain((0..plan.outputs).rev());
+    let rows = shape.rows.into_iter().chain((0..plan.outputs).rev());
     let row = rows.into_iter().find(|row| *row != lane && plan.is_row(*row, lane));
     let with_variable = |p: usize| (plan.loops[p].variable, p);
     Grouping {
@@ -78,7 +103,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// Whether no range, guard or index condition depends on a loop.
-    fn is_free(&self, position: usize) -> bool {
+    pub fn is_free(&self, position: usize) -> bool {
         let variable = self.loops[position].variable;
         !self.loops.iter().any(|l| l.range.uses(variable)) && !self.conditions().any(|l| l.uses(variable))
     }
@@ -96,16 +121,18 @@ impl<T: Real> Plan<T> {
         let (outputs, inner) = self.loops.split_at(self.outputs);
         let moving = self.moving(position);
         let of_group = |v: usize| v == lane || inner.iter().any(|l| l.variable == v);
-        let even = |l: &Linear| {
-            let fixed = !moving.iter().any(|v| l.uses(*v));
-            fixed || !l.bends_at(variable) && !l.variables().any(of_group)
+        // Where one of several bounds moves, which of them counts must not depend on the points of a group.
+        let even = |linears: &[&Linear]| {
+            let fixed = !linears.iter().any(|l| moving.iter().any(|v| l.uses(*v)));
+            fixed || linears.iter().all(|l| !l.bends_at(variable) && !l.variables().any(of_group))
         };
+        let bounds = |l: &Loop| even(&l.range.low.iter().chain(&l.range.high).collect::<Vec<_>>());
         let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
         !self.is_repeated(position)
             && places.all(|l| !moving.iter().any(|v| l.bends_at(*v)))
             && !outputs.iter().any(|l| l.range.uses(variable))
-            && inner.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high)).all(even)
-            && self.conditions().all(even)
+            && inner.iter().all(bounds)
+            && self.conditions().all(|l| even(&[l]))
     }
 
     fn conditions(&self) -> impl Iterator<Item = &Linear> {

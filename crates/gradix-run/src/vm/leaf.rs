@@ -1,9 +1,12 @@
 //! A leaf of a nest with numbers for the sizes, and how its points are taken in groups.
+//!
+//! What is added to its own target, `y[j] = y[j] + e[i, j]`, is taken as a reduction that goes on: `y[j] += sum[i] e[i, j]`.
 
 use super::code::{Code, compile};
 use super::contract::{Contraction, contraction};
+use super::dots::{Dots, dots};
 use super::failed;
-use super::grouping::{Grouping, group};
+use super::grouping::{Grouping, Groups, group};
 use super::linear::{Bounds, Condition, Linear, Translator};
 use super::real::Real;
 use gradix::diagnostic::Diagnostic;
@@ -24,11 +27,20 @@ pub struct Plan<T> {
     pub guards: Vec<Condition>,
     pub graph: Graph<T>,
     pub grouping: Grouping,
-    /// Set where the leaf runs on register tiles.
-    pub contraction: Option<Contraction<T>>,
+    pub way: Way<T>,
     /// The code where there are no conditions on indices.
     only: OnceLock<Arc<Code<T>>>,
     variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
+}
+
+/// How a leaf runs.
+pub enum Way<T> {
+    /// Instruction by instruction.
+    Blocks,
+    /// On packed panels, in register tiles.
+    Panels(Contraction<T>),
+    /// In register tiles whose lanes are the reduction.
+    Dots(Dots),
 }
 
 /// Something that runs over the outputs of a plan: all but those that it takes in groups are loops around it.
@@ -133,22 +145,36 @@ impl Test {
     }
 }
 
-/// The translation of a leaf; `extents` are those of all buffers.
-pub fn plan<T: Real>(
-    nest: &Nest,
-    leaf: &Leaf,
-    extents: &[Vec<i64>],
-    translator: &mut Translator<'_>,
-) -> Result<Plan<T>, Diagnostic> {
-    let translate = |l: &gradix::nest::Loop, translator: &mut Translator<'_>| {
-        Ok(Loop { variable: l.variable, range: translator.range(l.variable, &l.range)? })
-    };
-    let loops = leaf.loops.iter().map(|l| translate(l, translator)).collect::<Result<Vec<_>, Diagnostic>>()?;
+/// Where numbers come from: the nest, the extents of its buffers, and the values of sizes and variables.
+pub struct Frame<'a, 'b> {
+    pub nest: &'a Nest,
+    pub extents: &'a [Vec<i64>],
+    pub translator: &'a mut Translator<'b>,
+}
+
+/// The translation of a leaf. Its loops are limited further by what [`clips`] says for their positions, if anything.
+pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Result<Plan<T>, Diagnostic> {
+    let (nest, translator) = (frame.nest, &mut *frame.translator);
+    let ranges = leaf.loops.iter().map(|l| translator.range(l.variable, &l.range)).collect::<Result<Vec<_>, _>>()?;
+    let mut loops: Vec<Loop> =
+        leaf.loops.iter().zip(ranges).map(|(l, range)| Loop { variable: l.variable, range }).collect();
+    for (position, Loop { range, .. }) in loops.iter_mut().enumerate().take(clips) {
+        let [low, high] = clip(translator.variables(), position).map(Linear::variable);
+        range.low.push(low);
+        range.high.push(high);
+    }
     let guards = leaf.guards.iter().map(|g| translator.condition(g)).collect::<Result<Vec<_>, _>>()?;
-    let mut build =
-        Build { nest, extents, translator, accesses: Vec::new(), indices: Vec::new(), conditions: Vec::new() };
+    let addend = addend(nest, leaf);
+    let mut build = Build {
+        nest,
+        extents: frame.extents,
+        translator,
+        accesses: Vec::new(),
+        indices: Vec::new(),
+        conditions: Vec::new(),
+    };
     build.access(leaf.target, &leaf.subscripts)?;
-    let order = nest.exprs.postorder(leaf.body);
+    let order = nest.exprs.postorder(addend.unwrap_or(leaf.body));
     let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
     let nodes = build.nodes(&order, &place)?;
     let Build { accesses, indices, conditions, .. } = build;
@@ -157,21 +183,57 @@ pub fn plan<T: Real>(
         accesses,
         loops,
         outputs: leaf.outputs,
-        reduction: leaf.reduction,
-        accumulate: leaf.accumulate,
+        reduction: if addend.is_some() { Some(ReduceOp::Sum) } else { leaf.reduction },
+        accumulate: leaf.accumulate || addend.is_some(),
         guards,
         graph,
         grouping: Grouping::default(),
-        contraction: None,
+        way: Way::Blocks,
         only: OnceLock::new(),
         variants: RwLock::default(),
     };
-    plan.grouping = group(&plan, &leaf.shape);
-    plan.contraction = contraction(&mut plan, &leaf.shape, &place);
+    let mut shape = Groups::of(&leaf.shape);
+    if addend.is_some() {
+        plan.gather_repeated(&mut shape);
+    }
+    plan.grouping = group(&plan, &shape);
+    plan.way = match &leaf.shape.panels {
+        Some(panels) => contraction(&mut plan, &shape, panels, &place).map_or(Way::Blocks, Way::Panels),
+        None => dots(&mut plan, &shape).map_or(Way::Blocks, Way::Dots),
+    };
     Ok(plan)
 }
 
+/// The variables that limit a loop of leaves that run together, given how many the kernel has besides.
+pub fn clip(variables: usize, position: usize) -> [usize; 2] {
+    [variables + 2 * position, variables + 2 * position + 1]
+}
+
+/// `e`, if a leaf without a reduction is `target[…] = target[…] + e` and `e` reads nothing else of the target.
+fn addend(nest: &Nest, leaf: &Leaf) -> Option<ExprId> {
+    let Expr::Binary(BinaryOp::Add, a, b) = &nest.exprs[leaf.body] else { return None };
+    let is_target =
+        |id: ExprId| matches!(&nest.exprs[id], Expr::Access(t, s) if *t == leaf.target && *s == leaf.subscripts);
+    let addend = if is_target(*a) { *b } else { *a };
+    let apart = nest.exprs.accesses(addend).all(|(buffer, _)| buffer != leaf.target);
+    (leaf.reduction.is_none() && apart && (is_target(*a) || is_target(*b))).then_some(addend)
+}
+
 impl<T: Real> Plan<T> {
+    /// Outputs that the target does not depend on become loops of the reduction, where no other output's range depends
+    /// on them: every element is added to in the same order as before.
+    fn gather_repeated(&mut self, shape: &mut Groups) {
+        for position in (0..self.outputs).rev() {
+            let variable = self.loops[position].variable;
+            let ranges = self.loops[..self.outputs].iter().any(|l| l.range.uses(variable));
+            if !ranges && !self.accesses[0].place.uses(variable) {
+                self.outputs -= 1;
+                self.loops[position..=self.outputs].rotate_left(1);
+                shape.move_inside(position, self.outputs);
+            }
+        }
+    }
+
     /// The code for these outcomes of the conditions on indices.
     pub fn variant(&self, outcomes: &[bool]) -> Arc<Code<T>> {
         let made = || Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));

@@ -28,6 +28,11 @@ pub struct Floor {
 }
 
 impl Linear {
+    /// A variable alone.
+    pub fn variable(variable: usize) -> Self {
+        Linear { constant: 0, terms: vec![(variable, 1)], floors: Vec::new() }
+    }
+
     /// The value, given the variables.
     #[inline]
     pub fn at(&self, point: &[i64]) -> i64 {
@@ -66,6 +71,20 @@ impl Linear {
     /// Whether a variable occurs in a floor, so that the value is not linear in it.
     pub fn bends_at(&self, variable: usize) -> bool {
         self.floors.iter().any(|floor| floor.inner.uses(variable))
+    }
+
+    /// For how many steps of a variable, counting the point, the floors stay what they are, so that it is linear.
+    pub fn straight(&self, point: &[i64], variable: usize) -> i64 {
+        let steps = self.floors.iter().map(|Floor { inner, divisor, .. }| {
+            let (rest, step) = (inner.at(point).rem_euclid(*divisor), inner.factor(variable));
+            let steps = match step {
+                0 => i64::MAX,
+                1.. => (divisor - 1 - rest) / step + 1,
+                _ => rest / -step + 1,
+            };
+            steps.min(inner.straight(point, variable))
+        });
+        steps.min().unwrap_or(i64::MAX)
     }
 }
 
@@ -135,6 +154,11 @@ impl<'a> Translator<'a> {
     /// A translator for a kernel with so many variables, none of them bound.
     pub fn new(sizes: &'a [Int], variables: usize) -> Self {
         Translator { sizes, magnitudes: vec![None; variables] }
+    }
+
+    /// How many variables the kernel has.
+    pub fn variables(&self) -> usize {
+        self.magnitudes.len()
     }
 
     /// Binds a variable that lies between two numbers of at most this magnitude.

@@ -4,10 +4,8 @@
 //! code of.
 #![allow(unsafe_code, reason = "memory that the caller has checked, once for a whole block")]
 
-use super::execute::PARTS;
 use super::real::{Isa, Real};
-use super::vector::{Array, Step, Vector};
-use std::mem::MaybeUninit;
+use super::vector::{Step, Vector};
 
 /// An operand: rows of lanes in memory, or a value for each row.
 #[derive(Clone, Copy)]
@@ -35,9 +33,6 @@ impl<T: Real> View<T> {
     }
 }
 
-/// As many lanes as are computed in one go where values are repeated.
-const CHUNK: usize = 256;
-
 /// One long row, where the rows of all operands follow each other.
 #[inline(always)]
 fn flat<T>((rows, lanes): (usize, usize), to: View<T>, operands: &[View<T>]) -> (usize, usize) {
@@ -45,55 +40,46 @@ fn flat<T>((rows, lanes): (usize, usize), to: View<T>, operands: &[View<T>]) -> 
     if follows(&to) && operands.iter().all(follows) { (1, rows * lanes) } else { (rows, lanes) }
 }
 
-/// Every element of the target becomes a function of what it was and of the operands. The function is called at one place
-/// only, so that it becomes a part of the loop however long it is; what is the same for all lanes is repeated before.
+/// Every element of the target becomes a function of what it was and of the operands. Bit `n` of `MASK` says that
+/// operand `n` has lanes; the others have a value for each row.
 ///
 /// # Safety
-/// The views hold the shape, and no operand overlaps the target.
+/// The views hold the shape and are as the mask says, and no operand overlaps the target.
 #[inline(always)]
-pub unsafe fn update<T: Real, const N: usize>(
+pub unsafe fn update<T: Real, const N: usize, const MASK: usize>(
     shape: (usize, usize),
     to: View<T>,
     operands: [View<T>; N],
     f: impl Fn(T, [T; N]) -> T,
 ) {
     let (rows, lanes) = flat(shape, to, &operands);
-    let mut repeated = [const { MaybeUninit::<[T; CHUNK]>::uninit() }; N];
-    let chunk = if operands.iter().all(|operand| operand.vector) { lanes.max(1) } else { CHUNK };
-    let mut from = [to.pointer.cast_const(); N];
     for row in 0..rows {
-        for n in 0..N {
-            if !operands[n].vector && (row == 0 || operands[n].row != 0) {
-                // SAFETY: the caller's promise, and the chunk has room for as many.
-                unsafe { repeat(*operands[n].at(row), &mut repeated[n], lanes.min(CHUNK)) };
-            }
-        }
-        for start in (0..lanes).step_by(chunk) {
-            let line = to.at(row).wrapping_add(start);
+        let line = to.at(row);
+        let from = operands.map(|operand| operand.at(row).cast_const());
+        let mut values = [T::ZERO; N];
+        // SAFETY: the caller's promise.
+        unsafe {
             for n in 0..N {
-                let place = operands[n].at(row).wrapping_add(start);
-                from[n] = if operands[n].vector { place } else { repeated[n].as_ptr().cast() };
+                if MASK >> n & 1 == 0 {
+                    values[n] = *from[n];
+                }
             }
-            for lane in 0..chunk.min(lanes - start) {
-                let mut values = [T::ZERO; N];
-                // SAFETY: the caller's promise, and as many values are repeated.
-                unsafe {
-                    for n in 0..N {
+            for lane in 0..lanes {
+                for n in 0..N {
+                    if MASK >> n & 1 == 1 {
                         values[n] = *from[n].add(lane);
                     }
-                    *line.add(lane) = f(*line.add(lane), values);
                 }
+                *line.add(lane) = f(*line.add(lane), values);
             }
         }
     }
 }
 
+/// Which operands have lanes.
 #[inline(always)]
-fn repeat<T: Real>(value: T, to: &mut MaybeUninit<[T; CHUNK]>, count: usize) {
-    for lane in 0..count.min(CHUNK) {
-        // SAFETY: the chunk has as many.
-        unsafe { to.as_mut_ptr().cast::<T>().add(lane).write(value) };
-    }
+pub fn mask<T>(operands: &[View<T>]) -> usize {
+    operands.iter().enumerate().map(|(n, operand)| usize::from(operand.vector) << n).sum()
 }
 
 /// `exp` of whole vectors; the last one of a line is filled up. (As an argument, the function would stand alone, without
@@ -104,31 +90,30 @@ fn repeat<T: Real>(value: T, to: &mut MaybeUninit<[T; CHUNK]>, count: usize) {
 #[inline(always)]
 pub unsafe fn exp_vectors<T: Real, V: Vector<T>>(shape: (usize, usize), to: View<T>, a: View<T>) {
     let (rows, lanes) = flat(shape, to, &[a]);
-    let mut part = [T::ZERO; 16];
-    assert!(V::WIDTH <= part.len() && a.vector, "whole vectors");
     for row in 0..rows {
         for start in (0..lanes).step_by(V::WIDTH) {
             let (from, into) = (a.at(row).wrapping_add(start), to.at(row).wrapping_add(start));
             let count = V::WIDTH.min(lanes - start);
-            // SAFETY: the caller's promise; whole vectors lie in the lines, others in `part`.
+            // SAFETY: the caller's promise.
             unsafe {
-                if count == V::WIDTH {
-                    V::load(from).exp().store(into);
-                } else {
-                    std::ptr::copy_nonoverlapping(from, part.as_mut_ptr(), count);
-                    V::load(part.as_ptr()).exp().store(part.as_mut_ptr());
-                    std::ptr::copy_nonoverlapping(part.as_ptr(), into, count);
+                match count == V::WIDTH {
+                    true => V::load(from).exp().store(into),
+                    false => V::load_part(from, count).exp().store_part(into, count),
                 }
             }
         }
     }
 }
 
-/// The terms of the innermost loop of a reduction: how many, and how far each operand goes from one to the next.
+/// The terms of a reduction's inner loops: where runs of them start, how long these are, and how far each operand goes
+/// from one term to the next.
 #[derive(Clone, Copy)]
-pub struct Terms {
+pub struct Terms<'a, T> {
+    pub runs: &'a [[isize; 2]],
     pub count: usize,
     pub steps: [isize; 2],
+    /// What the target starts with, in place of what it holds.
+    pub start: Option<T>,
 }
 
 /// Adds all terms to the target, with the results in registers. If only one operand has lanes, it is the second.
@@ -140,10 +125,10 @@ pub unsafe fn reduce<T: Real, I: Isa, R: Step>(
     shape: (usize, usize),
     to: View<T>,
     operands: [View<T>; 2],
-    terms: Terms,
+    terms: Terms<'_, T>,
 ) {
     // SAFETY: the caller's promise.
-    match operands[0].vector {
+    match operands[0].vector && !R::SINGLE {
         true => unsafe { reduce_rows::<T, I, R, true>(shape, to, operands, terms) },
         false => unsafe { reduce_rows::<T, I, R, false>(shape, to, operands, terms) },
     }
@@ -156,134 +141,202 @@ unsafe fn reduce_rows<T: Real, I: Isa, R: Step, const PAIRED: bool>(
     shape: (usize, usize),
     to: View<T>,
     operands: [View<T>; 2],
-    terms: Terms,
+    terms: Terms<'_, T>,
 ) {
     let (rows, lanes) = flat(shape, to, &operands);
     for row in 0..rows {
+        let place = |view: View<T>, lane: usize| view.at(row).wrapping_add(if view.vector { lane } else { 0 });
         let mut lane = 0;
         macro_rules! vectors {
-            ($vector:ty, $count:literal) => {
-                while lane + $count * <$vector>::WIDTH <= lanes {
-                    let place = |view: View<T>| view.at(row).wrapping_add(if view.vector { lane } else { 0 });
-                    // SAFETY: the caller's promise.
-                    unsafe {
-                        reduce_vectors::<T, $vector, R, PAIRED, $count>(place(to), operands.map(|o| place(o)), terms);
-                    }
-                    lane += $count * <$vector>::WIDTH;
+            ($count:literal, $left:expr) => {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let operands = [place(operands[0], lane), place(operands[1], lane)];
+                    reduce_vectors::<T, I::Vector<T>, R, PAIRED, $count>(place(to, lane), operands, terms, $left);
                 }
             };
         }
-        vectors!(I::Vector<T>, 8);
-        vectors!(I::Vector<T>, 2);
-        vectors!(I::Vector<T>, 1);
-        vectors!(Array<T, 4, I>, 1);
-        vectors!(Array<T, 1, I>, 1);
+        let width = <I::Vector<T>>::WIDTH;
+        while lane + 8 * width <= lanes {
+            vectors!(8, width);
+            lane += 8 * width;
+        }
+        while lane + 2 * width <= lanes {
+            vectors!(2, width);
+            lane += 2 * width;
+        }
+        while lane < lanes {
+            vectors!(1, width.min(lanes - lane));
+            lane += width;
+        }
     }
 }
 
+/// Of the last vector, so many lanes count.
+///
 /// # Safety
 /// There are `N` vectors at the target and, for all terms, at the operands; only one number at the first, if not paired.
 #[inline(always)]
 unsafe fn reduce_vectors<T: Real, V: Vector<T>, R: Step, const PAIRED: bool, const N: usize>(
     to: *mut T,
     [a, b]: [*mut T; 2],
-    terms: Terms,
+    terms: Terms<'_, T>,
+    left: usize,
 ) {
+    let load = |from: *const T, n: usize| {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match N > 1 || left == V::WIDTH {
+                true => V::load(from.add(n * V::WIDTH)),
+                false => V::load_part(from, left),
+            }
+        }
+    };
     // SAFETY: the caller's promise.
     unsafe {
         let mut results = [V::all(T::ZERO); N];
-        results.iter_mut().enumerate().for_each(|(n, result)| *result = V::load(to.add(n * V::WIDTH)));
-        for term in 0..terms.count as isize {
-            let (a, b) = (a.wrapping_offset(term * terms.steps[0]), b.wrapping_offset(term * terms.steps[1]));
-            for (n, result) in results.iter_mut().enumerate() {
-                let a = if PAIRED { V::load(a.add(n * V::WIDTH)) } else { V::all(*a) };
-                *result = R::step(*result, a, V::load(b.add(n * V::WIDTH)));
-            }
+        for n in 0..N {
+            results[n] = terms.start.map_or_else(|| load(to, n), V::all);
         }
-        results.iter().enumerate().for_each(|(n, result)| result.store(to.add(n * V::WIDTH)));
-    }
-}
-
-/// Lane `l` goes to part `l % PARTS`, so the result does not depend on how lanes are divided into blocks.
-///
-/// # Safety
-/// The views hold the shape, `to` holds [`PARTS`] values for each row, and no operand overlaps it; the machine has the
-/// instructions of the vectors.
-#[inline(always)]
-pub unsafe fn fold<T: Real, V: Vector<T>, R: Step>((rows, lanes): (usize, usize), to: View<T>, operands: [View<T>; 2]) {
-    let whole = lanes / PARTS * PARTS;
-    for row in 0..rows {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let line = to.at(row);
-            // Of the most vectors that there can be, only the first `PARTS / V::WIDTH` are used.
-            let mut parts = [V::all(T::ZERO); PARTS / 2];
-            for (n, part) in parts[..PARTS / V::WIDTH].iter_mut().enumerate() {
-                *part = V::load(line.add(n * V::WIDTH));
-            }
-            let places = operands.map(|o| o.at(row).cast_const());
-            let load = |n: usize, lane: usize| match operands[n].vector {
-                true => V::load(places[n].add(lane)),
-                false => V::all(*places[n]),
-            };
-            for start in (0..whole).step_by(PARTS) {
-                for (n, part) in parts[..PARTS / V::WIDTH].iter_mut().enumerate() {
-                    *part = R::step(*part, load(0, start + n * V::WIDTH), load(1, start + n * V::WIDTH));
+        for run in 0..terms.runs.len() {
+            let [start_a, start_b] = *terms.runs.get_unchecked(run);
+            let (a, b) = (a.wrapping_offset(start_a), b.wrapping_offset(start_b));
+            for term in 0..terms.count as isize {
+                let (a, b) = (a.wrapping_offset(term * terms.steps[0]), b.wrapping_offset(term * terms.steps[1]));
+                for n in 0..N {
+                    let a = if PAIRED { load(a, n) } else { V::all(if R::SINGLE { T::ZERO } else { *a }) };
+                    results[n] = R::step(results[n], a, load(b, n));
                 }
             }
-            for (n, part) in parts[..PARTS / V::WIDTH].iter().enumerate() {
-                part.store(line.add(n * V::WIDTH));
-            }
-            if whole < lanes {
-                fold_rest::<T, V, R>(line, operands.map(|o| rest(o, row, whole, lanes)), lanes - whole);
+        }
+        for n in 0..N {
+            match N > 1 || left == V::WIDTH {
+                true => results[n].store(to.add(n * V::WIDTH)),
+                false => results[n].store_part(to, left),
             }
         }
     }
 }
 
-/// Folds the lanes that are left, as whole vectors of which a part counts.
+/// The vectors of partial results for each row of a folded reduction.
+pub const FOLD_VECTORS: usize = 4;
+
+/// Folds runs of lanes that are the terms of a reduction: lane `l` of a run goes to part `l` modulo their number, however
+/// lanes are divided into blocks.
 ///
 /// # Safety
-/// There are at most [`PARTS`], and as many at `line`.
+/// The operands have all terms of each row and are as the mask says, `to` has [`FOLD_VECTORS`] vectors for each row, and no
+/// operand overlaps it; the machine has the instructions of the vectors.
 #[inline(always)]
-unsafe fn fold_rest<T: Real, V: Vector<T>, R: Step>(line: *mut T, [a, b]: [[T; PARTS]; 2], count: usize) {
-    let mut values = [T::ZERO; PARTS];
-    // SAFETY: the caller's promise.
-    unsafe {
-        for at in (0..count).step_by(V::WIDTH) {
-            let (a, b) = (V::load(a.as_ptr().add(at)), V::load(b.as_ptr().add(at)));
-            R::step(V::load(line.add(at)), a, b).store(values.as_mut_ptr().add(at));
-        }
-        std::slice::from_raw_parts_mut(line, count).copy_from_slice(&values[..count]);
-    }
-}
-
-/// The lanes of a row from `start` on, and zeros after them.
-///
-/// # Safety
-/// The view holds the lanes, and there are at most [`PARTS`].
-#[inline(always)]
-unsafe fn rest<T: Real>(view: View<T>, row: usize, start: usize, lanes: usize) -> [T; PARTS] {
-    let mut values = [T::ZERO; PARTS];
-    // SAFETY: the caller's promise.
-    unsafe {
-        match view.vector {
-            true => std::ptr::copy_nonoverlapping(view.at(row).add(start), values.as_mut_ptr(), lanes - start),
-            false => values.fill(*view.at(row)),
-        }
-    }
-    values
-}
-
-/// # Safety
-/// The source holds all elements at these steps, and `to` the shape; they don't overlap.
-#[inline(always)]
-pub unsafe fn gather<T: Real>(to: View<T>, shape: (usize, usize), from: *const T, [row, lane]: [isize; 2]) {
-    for r in 0..shape.0 {
+pub unsafe fn fold<T: Real, V: Vector<T>, R: Step, const MASK: usize>(
+    rows: usize,
+    to: View<T>,
+    operands: [View<T>; 2],
+    terms: Terms<'_, T>,
+) {
+    let group = FOLD_VECTORS * V::WIDTH;
+    let whole = terms.count / group * group;
+    for row in 0..rows {
+        let line = to.at(row);
         // SAFETY: the caller's promise.
         unsafe {
-            let start = from.offset(r as isize * row);
-            to.line_mut(r, shape.1).iter_mut().enumerate().for_each(|(l, to)| *to = *start.offset(l as isize * lane));
+            let mut parts = [V::all(T::ZERO); FOLD_VECTORS];
+            for n in 0..FOLD_VECTORS {
+                parts[n] = V::load(line.add(n * V::WIDTH));
+            }
+            for run in 0..terms.runs.len() {
+                let [a, b] = *terms.runs.get_unchecked(run);
+                let places = [operands[0].at(row).wrapping_offset(a), operands[1].at(row).wrapping_offset(b)];
+                let mut start = 0;
+                while start < whole {
+                    for n in 0..FOLD_VECTORS {
+                        let load = |from: *const T| V::load(from.add(start + n * V::WIDTH));
+                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, load);
+                    }
+                    start += group;
+                }
+                for n in 0..FOLD_VECTORS {
+                    let left = terms.count.saturating_sub(whole + n * V::WIDTH);
+                    let from = whole + n * V::WIDTH;
+                    if left >= V::WIDTH {
+                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, |place| V::load(place.add(from)));
+                    } else if left > 0 {
+                        let load = |place: *const T| V::load_part(place.add(from), left);
+                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, load).first(parts[n], left);
+                    }
+                }
+            }
+            for n in 0..FOLD_VECTORS {
+                parts[n].store(line.add(n * V::WIDTH));
+            }
         }
     }
 }
+
+/// One vector of terms.
+///
+/// # Safety
+/// There is a number at each place, and a vector to load where the mask says so.
+#[inline(always)]
+unsafe fn fold_step<T: Real, V: Vector<T>, R: Step, const MASK: usize>(
+    sum: V,
+    [a, b]: [*mut T; 2],
+    load: impl Fn(*const T) -> V,
+) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = match MASK & 1 {
+            _ if R::SINGLE => V::all(T::ZERO),
+            1 => load(a),
+            _ => V::all(*a),
+        };
+        R::step(sum, first, if MASK & 2 != 0 { load(b) } else { V::all(*b) })
+    }
+}
+
+/// Copies a block from some steps to others: along whichever of rows and lanes lies closer, where that is not the same
+/// on both sides in small squares, so that lines of the cache are used while they are there.
+///
+/// # Safety
+/// Both hold all elements at their steps, and they don't overlap.
+#[inline(always)]
+pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]), to: (*mut T, [isize; 2])) {
+    let rows_first = |steps: [isize; 2]| steps[0].abs() < steps[1].abs();
+    let turned = shape.0 > 1 && rows_first(from.1) && rows_first(to.1);
+    let [outer, inner] = if turned { [shape.1, shape.0] } else { [shape.0, shape.1] };
+    let (from_steps, to_steps) = match turned {
+        true => ([from.1[1], from.1[0]], [to.1[1], to.1[0]]),
+        false => (from.1, to.1),
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let crossed = outer > 1 && rows_first(from_steps) != rows_first(to_steps);
+        let square = if crossed { SQUARE } else { inner.max(1) };
+        for begin in (0..inner).step_by(square) {
+            for o in 0..outer as isize {
+                let from = from.0.offset(o * from_steps[0] + begin as isize * from_steps[1]);
+                let to = to.0.offset(o * to_steps[0] + begin as isize * to_steps[1]);
+                line(from, from_steps[1], to, to_steps[1], square.min(inner - begin));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Both hold so many elements at their steps, and they don't overlap.
+#[inline(always)]
+unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: isize, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (step, to_step) {
+            (1, 1) => std::ptr::copy_nonoverlapping(from, to, count),
+            (0, 1) => std::slice::from_raw_parts_mut(to, count).fill(*from),
+            (2, 1) => (0..count).for_each(|i| *to.add(i) = *from.add(2 * i)),
+            (_, 1) => (0..count).for_each(|i| *to.add(i) = *from.offset(i as isize * step)),
+            _ => (0..count as isize).for_each(|i| *to.offset(i * to_step) = *from.offset(i * step)),
+        }
+    }
+}
+
+/// The width of the squares that are turned.
+const SQUARE: usize = 16;

@@ -17,6 +17,7 @@ mod access;
 mod block;
 mod code;
 mod contract;
+mod dots;
 mod elementary;
 mod execute;
 mod grouping;
@@ -27,6 +28,7 @@ mod real;
 mod recognise;
 mod scratch;
 mod tile;
+mod together;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod wide_exp;
@@ -38,10 +40,11 @@ use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::nest::{FIRST, ITEM, LAST, Nest, Step, Work};
 use gradix::program::TensorId;
-use leaf::{Plan, plan};
+use leaf::{Frame, Plan, Way, plan};
 use linear::{Bounds, Translator};
 use std::ops::Range;
 use std::sync::Mutex;
+use together::Together;
 
 /// A nest that is ready to run for one set of sizes.
 pub struct Vm<T> {
@@ -69,6 +72,7 @@ struct Items<T> {
 enum Part<T> {
     Tile { variable: usize, range: Bounds, size: i64, steps: Vec<Part<T>> },
     Leaf(Box<Plan<T>>),
+    Together(Together<T>),
 }
 
 impl<T: Real> Vm<T> {
@@ -125,10 +129,13 @@ impl<T: Real> Vm<T> {
         let mut machine = Machine {
             level: self.level,
             buffers: all,
-            point: vec![0; plan.variables],
-            slopes: vec![0; plan.variables],
+            point: vec![0; plan.variables + together::CLIP_VARIABLES],
+            slopes: vec![0; plan.variables + together::CLIP_VARIABLES],
             memory: idle.unwrap_or_else(Memory::new),
             in_place: false,
+            resumed: 0,
+            terms: Vec::new(),
+            runs: Vec::new(),
             rows: 1,
             lanes: 1,
             lane: 0,
@@ -164,11 +171,17 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
                     value += size;
                 }
             }
-            Part::Leaf(plan) => match &plan.contraction {
-                Some(contraction) => contract::run(machine, plan, contraction),
-                None => block::run(machine, plan),
-            },
+            Part::Leaf(plan) => run_leaf(plan, machine),
+            Part::Together(leaves) => leaves.run(machine),
         }
+    }
+}
+
+fn run_leaf<T: Real>(plan: &Plan<T>, machine: &mut Machine<T>) {
+    match &plan.way {
+        Way::Panels(contraction) => contract::run(machine, plan, contraction),
+        Way::Dots(dots) => dots::run(machine, plan, dots),
+        Way::Blocks => block::run(machine, plan),
     }
 }
 
@@ -206,20 +219,16 @@ impl Sizes<'_> {
     fn parts<T: Real>(&self, steps: &[Step], translator: &mut Translator<'_>) -> Result<Vec<Part<T>>, Diagnostic> {
         let mut parts = Vec::with_capacity(steps.len());
         for step in steps {
-            let leaves = match step {
+            let mut frame = Frame { nest: self.nest, extents: self.extents, translator };
+            parts.push(match step {
                 Step::Tile(tile) => {
-                    let range = translator.range(tile.variable, &tile.range)?;
-                    let steps = self.parts(&tile.steps, translator)?;
-                    parts.push(Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps });
-                    continue;
+                    let range = frame.translator.range(tile.variable, &tile.range)?;
+                    let steps = self.parts(&tile.steps, frame.translator)?;
+                    Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps }
                 }
-                Step::Leaf(leaf) => std::slice::from_ref(leaf),
-                Step::Together(leaves) => leaves.as_slice(),
-            };
-            for leaf in leaves {
-                let plan = plan(self.nest, leaf, self.extents, translator)?;
-                parts.push(Part::Leaf(Box::new(plan)));
-            }
+                Step::Leaf(leaf) => Part::Leaf(Box::new(plan(&mut frame, leaf, 0)?)),
+                Step::Together(leaves) => Part::Together(Together::new(&mut frame, leaves)?),
+            });
         }
         Ok(parts)
     }

@@ -1,7 +1,8 @@
 //! The two types of numbers, and the instruction sets that loops are compiled for.
 #![allow(unsafe_code, reason = "passes on what callers promise")]
 
-use super::tile::{self, Tile};
+use super::elementary::Elementary;
+use super::tile::{self, DOTS, Dot, Tile};
 use super::vector::{Step, Vector, Vectors};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -16,6 +17,7 @@ pub trait Real:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
+    + Elementary
     + Vectors
     + 'static
 {
@@ -85,6 +87,11 @@ pub trait Isa: Copy {
     /// # Safety
     /// As for [`tile::run`].
     unsafe fn tile<T: Real, R: Step>(work: &Tile<T>);
+    /// Runs a register tile whose lanes are the reduction.
+    ///
+    /// # Safety
+    /// As for [`tile::run_dot`].
+    unsafe fn dot<T: Real, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]);
 }
 
 /// Instruction sets that are told apart at run time.
@@ -99,6 +106,16 @@ pub enum Level {
 }
 
 impl Level {
+    /// How many numbers its vectors have.
+    pub fn width<T>(self) -> usize {
+        let bytes = match self {
+            Level::Avx512 => 64,
+            Level::Avx2 => 32,
+            Level::Baseline => 16,
+        };
+        bytes / size_of::<T>()
+    }
+
     /// The best that this machine has.
     pub fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
@@ -120,7 +137,7 @@ impl Level {
 }
 
 macro_rules! isa {
-    ($($name:ident: $fused:expr, $rows:literal rows of $vectors:literal vectors;)*) => {$(
+    ($($name:ident: $fused:expr, $rows:literal rows of $vectors:literal vectors, $dots:literal dots;)*) => {$(
         #[derive(Clone, Copy)]
         pub struct $name;
         impl Isa for $name {
@@ -130,20 +147,27 @@ macro_rules! isa {
             unsafe fn tile<T: Real, R: Step>(work: &Tile<T>) {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    match work.narrow {
-                        true => tile::tile::<T, T::$name, R, $rows, 2>(work),
-                        false => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
+                    match (work.low, work.narrow) {
+                        (true, true) => tile::tile::<T, T::$name, R, { $rows / 2 }, 2>(work),
+                        (true, false) => tile::tile::<T, T::$name, R, { $rows / 2 }, $vectors>(work),
+                        (false, true) => tile::tile::<T, T::$name, R, $rows, 2>(work),
+                        (false, false) => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
                     }
                 }
+            }
+            #[inline(always)]
+            unsafe fn dot<T: Real, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]) {
+                // SAFETY: the caller's promise.
+                unsafe { tile::dot::<T, T::$name, R, $dots, 4>(work, sums) }
             }
         }
     )*};
 }
 
-isa! { Baseline: cfg!(any(target_feature = "fma", target_arch = "aarch64")), 4 rows of 2 vectors; }
+isa! { Baseline: cfg!(any(target_feature = "fma", target_arch = "aarch64")), 4 rows of 2 vectors, 2 dots; }
 
 #[cfg(target_arch = "x86_64")]
-isa! { Avx2: true, 4 rows of 3 vectors; Avx512: true, 8 rows of 3 vectors; }
+isa! { Avx2: true, 4 rows of 3 vectors, 2 dots; Avx512: true, 8 rows of 3 vectors, 4 dots; }
 
 /// Declares a function that runs `$body` as compiled for the instruction set that it is given.
 macro_rules! by_level {

@@ -24,16 +24,26 @@ pub enum Rule {
     SmallestSum,
 }
 
+impl Rule {
+    /// Two partial results as one.
+    pub fn combined<T: Real>(self, a: T, b: T) -> T {
+        with_rule!(self, Code => Code::combine(Array::<T, 1>::all(a), Array::all(b)).0[0])
+    }
+}
+
 /// A rule as code.
 pub trait Step {
+    /// Whether the first operand does not count.
+    const SINGLE: bool;
     fn step<T: Real, V: Vector<T>>(sum: V, a: V, b: V) -> V;
     fn combine<T: Real, V: Vector<T>>(a: V, b: V) -> V;
 }
 
 macro_rules! rules {
-    ($($name:ident |$sum:ident, $a:ident, $b:ident| $step:expr, $combine:ident;)*) => {$(
+    ($($name:ident |$sum:ident, $a:ident, $b:ident| $step:expr, $combine:ident, $single:literal;)*) => {$(
         pub struct $name;
         impl Step for $name {
+            const SINGLE: bool = $single;
             #[inline(always)]
             fn step<T: Real, V: Vector<T>>($sum: V, $a: V, $b: V) -> V {
                 $step
@@ -47,15 +57,15 @@ macro_rules! rules {
 }
 
 rules! {
-    Sum |sum, a, _b| sum.plus(a), plus;
-    Prod |sum, a, _b| sum.times(a), times;
-    Largest |sum, a, _b| sum.larger(a), larger;
-    Smallest |sum, a, _b| sum.smaller(a), smaller;
-    Product |sum, a, b| a.multiply_add(b, sum), plus;
-    SquaredDifference |sum, a, b| a.minus(b).multiply_add(a.minus(b), sum), plus;
-    AbsoluteDifference |sum, a, b| sum.plus(a.minus(b).magnitude()), plus;
-    LargestSum |sum, a, b| sum.larger(a.plus(b)), larger;
-    SmallestSum |sum, a, b| sum.smaller(a.plus(b)), smaller;
+    Sum |sum, _a, b| sum.plus(b), plus, true;
+    Prod |sum, _a, b| sum.times(b), times, true;
+    Largest |sum, _a, b| sum.larger(b), larger, true;
+    Smallest |sum, _a, b| sum.smaller(b), smaller, true;
+    Product |sum, a, b| a.multiply_add(b, sum), plus, false;
+    SquaredDifference |sum, a, b| a.minus(b).multiply_add(a.minus(b), sum), plus, false;
+    AbsoluteDifference |sum, a, b| sum.plus(a.minus(b).magnitude()), plus, false;
+    LargestSum |sum, a, b| sum.larger(a.plus(b)), larger, false;
+    SmallestSum |sum, a, b| sum.smaller(a.plus(b)), smaller, false;
 }
 
 /// Evaluates an expression with `$code` as the type of a rule.
@@ -102,6 +112,9 @@ impl Vectors for f32 {
     type Baseline = Array<f32, 4>;
 }
 
+/// The most numbers in a vector.
+pub const WIDEST: usize = 16;
+
 /// A vector of numbers. Its methods are only called where the machine has the instructions.
 pub trait Vector<T>: Copy {
     const WIDTH: usize;
@@ -117,6 +130,48 @@ pub trait Vector<T>: Copy {
     /// # Safety
     /// There is room for as many numbers as the vector has.
     unsafe fn store(self, to: *mut T);
+    /// The first numbers, fewer than the vector has, and zeros after them.
+    ///
+    /// # Safety
+    /// There are as many.
+    #[inline(always)]
+    unsafe fn load_part(from: *const T, count: usize) -> Self
+    where
+        T: Real,
+    {
+        let mut values = [T::ZERO; WIDEST];
+        // SAFETY: the caller's promise; no vector is wider.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, values.as_mut_ptr(), count);
+            Self::load(values.as_ptr())
+        }
+    }
+    /// Writes the first numbers, fewer than the vector has.
+    ///
+    /// # Safety
+    /// There is room for as many.
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut T, count: usize)
+    where
+        T: Real,
+    {
+        let mut values = [T::ZERO; WIDEST];
+        // SAFETY: the caller's promise; no vector is wider.
+        unsafe {
+            self.store(values.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(values.as_ptr(), to, count);
+        }
+    }
+    /// These first numbers, and then those of another vector.
+    #[inline(always)]
+    fn first(self, mut other: Self, count: usize) -> Self
+    where
+        T: Real,
+    {
+        // SAFETY: a vector is as many numbers in memory.
+        unsafe { self.store_part((&raw mut other).cast(), count) };
+        other
+    }
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
@@ -131,7 +186,8 @@ pub trait Vector<T>: Copy {
 /// The methods of a vector as instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector {
-    ($vector:ident of $width:literal $number:ident $(with $exp:path)?: $all:ident $load:ident $store:ident $fma:ident;
+    ($vector:ident of $width:literal $number:ident $(with $exp:path)?: $all:ident $load:ident $store:ident $fma:ident
+     $(parts $load_part:ident $store_part:ident $choose:ident $mask:ident)?;
      $($method:ident |$a:ident $(, $b:ident)?| $value:expr;)*) => {
         impl Vector<$number> for $vector {
             const WIDTH: usize = $width;
@@ -155,6 +211,21 @@ macro_rules! vector {
                 // SAFETY: the caller's promise.
                 unsafe { $store(to, self) }
             }
+            $(#[inline(always)]
+            unsafe fn load_part(from: *const $number, count: usize) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $load_part(((1u32 << count) - 1) as $mask, from) }
+            }
+            #[inline(always)]
+            unsafe fn store_part(self, to: *mut $number, count: usize) {
+                // SAFETY: the caller's promise.
+                unsafe { $store_part(to, ((1u32 << count) - 1) as $mask, self) }
+            }
+            #[inline(always)]
+            fn first(self, other: Self, count: usize) -> Self {
+                // SAFETY: what the trait says.
+                unsafe { $choose(other, ((1u32 << count) - 1) as $mask, self) }
+            })?
             #[inline(always)]
             fn multiply_add(self, factor: Self, sum: Self) -> Self {
                 // SAFETY: what the trait says.
@@ -174,7 +245,8 @@ macro_rules! vector {
 // is put back.
 #[cfg(target_arch = "x86_64")]
 vector! {
-    __m512d of 8 f64 with super::wide_exp::exp_f64: _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd;
+    __m512d of 8 f64 with super::wide_exp::exp_f64: _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd
+        parts _mm512_maskz_loadu_pd _mm512_mask_storeu_pd _mm512_mask_mov_pd __mmask8;
     plus |a, b| _mm512_add_pd(a, b);
     minus |a, b| _mm512_sub_pd(a, b);
     times |a, b| _mm512_mul_pd(a, b);
@@ -184,7 +256,8 @@ vector! {
 }
 #[cfg(target_arch = "x86_64")]
 vector! {
-    __m512 of 16 f32 with super::wide_exp::exp_f32: _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps;
+    __m512 of 16 f32 with super::wide_exp::exp_f32: _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps
+        parts _mm512_maskz_loadu_ps _mm512_mask_storeu_ps _mm512_mask_mov_ps __mmask16;
     plus |a, b| _mm512_add_ps(a, b);
     minus |a, b| _mm512_sub_ps(a, b);
     times |a, b| _mm512_mul_ps(a, b);
@@ -215,6 +288,7 @@ vector! {
 
 /// What every machine has: the compiler makes small vectors of it.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct Array<T, const N: usize, I = Baseline>(pub [T; N], PhantomData<I>);
 
 impl<T: Real, const N: usize, I: Isa> Array<T, N, I> {

@@ -7,6 +7,7 @@ use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
     TensorId, UnaryOp,
 };
+use gradix::target::cost::PANEL_ROWS;
 use gradix_run::vm::{Level, Vm};
 use std::collections::HashMap;
 
@@ -81,7 +82,7 @@ impl Builder {
             rows_beside: false,
             kept: None,
         };
-        let scratch = self.buffer("panels", Scope::Local(0), &[number(panels.elements(8) as i64)]);
+        let scratch = self.buffer("panels", Scope::Local(0), &[number(panels.elements(PANEL_ROWS) as i64)]);
         Shape { rows: Some((0, 8)), panels: Some(Panels { scratch, ..panels }), ..lanes(lane_loop) }
     }
 
