@@ -9,13 +9,13 @@
 //! Column by column, all rows of `e` would be written and read again. With the sums in memory, each element is used for
 //! both while it is in a register.
 
-use super::leaves::Placed;
-use super::{Lowering, pieces};
+use super::place::Placed;
+use super::{Looping, pieces};
 use crate::nest::{Leaf, Step};
 use crate::program::{Affine, BinaryOp, Cond, Constraint, Expr, Exprs, Range, ReduceOp, TensorId};
 use crate::schedule::{Group, Member};
 
-impl Lowering<'_> {
+impl Looping<'_> {
     /// The members whose sums could be taken row by row: those that read a pointwise member at the same place.
     pub fn across(&self, group: &Group) -> Vec<usize> {
         let program = self.program;
@@ -35,7 +35,7 @@ impl Lowering<'_> {
             let mut accesses = program.exprs.accesses(definition.body);
             is_sum && over_slab && accesses.any(|(tensor, subscripts)| makes(tensor, subscripts, rank))
         };
-        match self.nest.plain {
+        match self.plain {
             true => Vec::new(),
             false => group.members.iter().filter(fits).map(|member| member.definition).collect(),
         }
@@ -52,7 +52,7 @@ impl Lowering<'_> {
         let Range { low, high } = &mut placed.ranges[0];
         let low = low.extract_if(.., uses_outputs).map(|b| Constraint::at_most(b, Affine::index(*slab)));
         let high = high.extract_if(.., uses_outputs).map(|b| Constraint::at_most(Affine::index(*slab), b));
-        let exprs = &mut self.nest.exprs;
+        let exprs = &mut self.exprs;
         let held = exprs.access(placed.target, placed.subscripts.clone());
         let mut body = exprs.add(Expr::Binary(BinaryOp::Add, held, placed.body));
         for condition in low.chain(high) {

@@ -1,53 +1,56 @@
-//! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
+//! The loops of every group: what is cut into pieces, what runs in lanes and in register tiles, what is packed, and what
+//! runs together.
+//!
+//! Leaves address whole tensors here; `lower` gives each access its place in a slab or in a ring.
 
 mod across;
 mod blocks;
 mod classes;
 mod fuse;
-mod leaves;
 mod pieces;
+mod place;
 mod shape;
 mod unread;
 
-use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Scope, Shape, Step, Tile, Work};
-use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
+use super::{Group, Member, Schedule, Slab, extents, lanes};
+use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Scope, Shape, Step, Tile, Work};
+use crate::program::{
+    Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
+};
 use crate::scalar::Real;
-use crate::schedule::{self, Group, Member, Schedule};
 use crate::target::{Target, cost};
 use gradix_int::Int;
+use std::collections::BTreeMap;
 
-/// The loops for a schedule of an arranged program: written for sizes near `estimate`, right for all. Plain ones have no
-/// vectors, no tiles of registers and no pieces.
-///
-/// ```
-/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}, target::AVX512};
-/// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
-/// let named = name(&gradix::resolve(&ast, &[]).unwrap().program).unwrap();
-/// let sizes = estimate(&named, &[1000.into(), 100.into()]);
-/// let arranged = arrange(&named, &sizes, Real::F64, &AVX512);
-/// let schedule = schedule(&arranged, &sizes, &AVX512);
-/// let nest = lower(&arranged, &schedule, &sizes, Real::F64, &AVX512, false);
-/// assert!(print(&nest).contains("sum k in 0..=K - 1 lanes"));
-/// ```
-pub fn lower(
+/// Decides on the loops of groups: for sizes near `estimate`, right for all. Plain ones have no vectors, no tiles of
+/// registers and no pieces.
+pub fn loops(
     program: &Program,
-    schedule: &Schedule,
+    groups: Vec<Group>,
     estimate: &[f64],
-    real: Real,
-    target: &Target,
+    (real, target): (Real, &Target),
     plain: bool,
-) -> Nest {
-    let lanes = target.lanes(real) as f64;
+) -> Schedule {
     let buffers =
         (0..program.tensors.len() as u32).map(|id| buffer(program, TensorId(id), estimate, real, target)).collect();
-    let (params, exprs, context) = (program.params.clone(), program.exprs.clone(), program.size_context());
-    let nest = Nest { params, context: context.clone(), buffers, exprs, kernels: Vec::new(), target: *target, plain };
-    let docs = crate::program::print::definitions(program);
-    let slabs = Default::default();
-    let (panels, width) = (None, 1.0);
-    let mut lowering = Lowering { program, estimate, target, nest, context, slabs, panels, width, lanes, docs };
-    schedule.groups.iter().for_each(|group| lowering.group(group));
-    lowering.nest
+    let mut looping = Looping {
+        program,
+        estimate,
+        target,
+        lanes: target.lanes(real) as f64,
+        plain,
+        exprs: program.exprs.clone(),
+        buffers,
+        kernels: Vec::new(),
+        context: program.size_context(),
+        slabs: BTreeMap::new(),
+        panels: None,
+        width: 1.0,
+        docs: print::definitions(program),
+    };
+    groups.iter().for_each(|group| looping.group(group));
+    let Looping { exprs, buffers, kernels, slabs, .. } = looping;
+    Schedule { groups, kernels, buffers, slabs, exprs, plain }
 }
 
 /// The buffer of a tensor, as long as it is not found to be local.
@@ -71,19 +74,23 @@ fn is_streamed(program: &Program, tensor: TensorId, estimate: &[f64], real: Real
 }
 
 /// What is known while kernels are made.
-struct Lowering<'a> {
+struct Looping<'a> {
     program: &'a Program,
     estimate: &'a [f64],
     target: &'a Target,
-    nest: Nest,
+    /// The number of lanes of a vector.
+    lanes: f64,
+    plain: bool,
+    exprs: Exprs,
+    /// The tensors, by number, then what else is needed.
+    buffers: Vec<Buffer>,
+    kernels: Vec<Kernel>,
     context: Vec<Constraint>,
-    slabs: leaves::Slabs,
+    slabs: BTreeMap<TensorId, Slab>,
     /// The buffer for packed operands that the leaves of a kernel share, which run one after the other.
     panels: Option<(usize, TensorId)>,
     /// The height of the slab at hand.
     width: f64,
-    /// The number of lanes of a vector.
-    lanes: f64,
     /// The definitions as text.
     docs: Vec<String>,
 }
@@ -100,9 +107,9 @@ struct Making {
     context: Vec<Constraint>,
 }
 
-impl Lowering<'_> {
+impl Looping<'_> {
     fn group(&mut self, group: &Group) {
-        let number = self.nest.kernels.len();
+        let number = self.kernels.len();
         let lead = group.members.iter().find_map(|m| m.slab.map(|p| (m, p)));
         let range = lead.map(|(m, p)| self.program.definitions[m.definition].indices[p].range.clone());
         let doc = group.members.iter().map(|m| self.docs[m.definition].clone()).collect();
@@ -121,7 +128,7 @@ impl Lowering<'_> {
             let mut making = making.clone();
             let inside = self.inside(group, &is_part, &across, &mut making);
             let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
-            match across::alone(&self.nest.exprs, &inside, &tried) {
+            match across::alone(&self.exprs, &inside, &tried) {
                 Some((definition, _)) => across.retain(|d| d != definition),
                 None => break (inside, making),
             }
@@ -138,7 +145,7 @@ impl Lowering<'_> {
             let tile = Tile { variable: making.tile, range, size: group.tile, steps: inside };
             making.kernel.steps.push(Step::Tile(tile));
         }
-        self.nest.kernels.push(making.kernel);
+        self.kernels.push(making.kernel);
         for (definition, buffer) in partial {
             self.combined(&self.program.definitions[definition].clone(), buffer);
         }
@@ -152,7 +159,7 @@ impl Lowering<'_> {
         across: &[usize],
         making: &mut Making,
     ) -> Vec<Step> {
-        let number = self.nest.kernels.len();
+        let number = self.kernels.len();
         let mut inside = Vec::new();
         for member in &group.members {
             let definition = &self.program.definitions[member.definition];
@@ -162,11 +169,11 @@ impl Lowering<'_> {
             }
             inside.extend(self.steps_of(placed, making));
         }
-        let exprs = &mut self.nest.exprs;
+        let exprs = &mut self.exprs;
         inside.retain(|step| !across::is_idle(exprs, step));
-        let buffers = &self.nest.buffers;
+        let buffers = &self.buffers;
         let is_local = |tensor: TensorId| buffers[tensor.0 as usize].scope == Scope::Local(number);
-        let inside = unread::drop_unread(exprs, inside, &is_local, &making.context, making.tile);
+        let inside = unread::drop_unread(exprs, inside, &is_local, &self.slabs, making);
         fuse::fuse(exprs, inside)
     }
 
@@ -177,7 +184,7 @@ impl Lowering<'_> {
         let mut context = self.context.clone();
         context.push(Constraint::at_most(work.low.clone(), Affine::index(FIRST)));
         context.push(Constraint::at_most(Affine::index(LAST), work.high.clone()));
-        let name = format!("kernel_{}", self.nest.kernels.len());
+        let name = format!("kernel_{}", self.kernels.len());
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name, doc, variables, work, steps: Vec::new() };
         Making { kernel, tile: FIRST, size: group.tile, rolling: group.rolling, context }
@@ -188,10 +195,10 @@ impl Lowering<'_> {
         for member in group.members.iter().filter(|m| m.local) {
             let definition = &self.program.definitions[member.definition];
             let slot = definition.tensor.0 as usize;
-            self.nest.buffers[slot].scope = Scope::Local(number);
+            self.buffers[slot].scope = Scope::Local(number);
             if let Some(slab) = member.slab.filter(|&p| p < definition.rank) {
                 let rows = group.tile + member.halo.0 + member.halo.1;
-                let tensor = &mut self.nest.buffers[slot];
+                let tensor = &mut self.buffers[slot];
                 tensor.extents[slab] = Affine::constant(rows);
                 if slab + 1 < definition.rank
                     && let Some(width) = tensor.extents.last_mut()
@@ -200,7 +207,7 @@ impl Lowering<'_> {
                     *width = width.shift(cost::ROW_GAP_LINES * self.target.line_bytes / Real::F64.bytes());
                 }
                 let ring = (group.rolling && member.halo != (0, 0)).then_some(rows);
-                self.slabs.insert(definition.tensor, leaves::Slab { dimension: slab, before: member.halo.0, ring });
+                self.slabs.insert(definition.tensor, Slab { dimension: slab, before: member.halo.0, ring });
             }
         }
     }
@@ -224,17 +231,17 @@ impl Lowering<'_> {
 
     /// What stands for the dimensions of a definition, in the order of its parts: the part, and last what runs in lanes.
     fn in_parts(&self, definition: &Definition, dimensions: &[Affine], part: Affine) -> Vec<Affine> {
-        let lanes = schedule::lanes(self.program, definition, self.estimate, self.target);
+        let lanes = lanes(self.program, definition, self.estimate, self.target);
         let mut order: Vec<usize> = (0..definition.rank).collect();
         order.sort_by_key(|position| Some(*position) == lanes);
         std::iter::once(part).chain(order.into_iter().map(|position| dimensions[position].clone())).collect()
     }
 
     fn buffer(&mut self, name: String, extents: Vec<Affine>, scope: Scope) -> TensorId {
-        let taken = |n: &str| self.nest.buffers.iter().any(|t| t.name == n);
-        let name = crate::program::names::fresh_where(&name, taken);
-        self.nest.buffers.push(Buffer { name, extents, scope, streamed: false });
-        TensorId(self.nest.buffers.len() as u32 - 1)
+        let taken = |n: &str| self.buffers.iter().any(|t| t.name == n);
+        let name = names::fresh_where(&name, taken);
+        self.buffers.push(Buffer { name, extents, scope, streamed: false });
+        TensorId(self.buffers.len() as u32 - 1)
     }
 
     /// A leaf that sets this item's part to the neutral value.
@@ -246,9 +253,9 @@ impl Lowering<'_> {
         let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
         let op = definition.reduction.expect("what has parts is a reduction");
-        let body = self.nest.exprs.constant(op.neutral());
+        let body = self.exprs.constant(op.neutral());
         let last = subscripts.last().and_then(Affine::as_index);
-        let lanes = outputs.iter().position(|l| Some(l.variable) == last).filter(|_| !self.nest.plain);
+        let lanes = outputs.iter().position(|l| Some(l.variable) == last).filter(|_| !self.plain);
         let shape = Shape { lanes, vectors: 1, ..Shape::default() };
         let rank = outputs.len();
         Leaf {
@@ -269,11 +276,11 @@ impl Lowering<'_> {
         let op = definition.reduction.expect("what has parts is a reduction");
         let rank = definition.rank;
         let part =
-            crate::program::Index { name: "part".into(), range: Range::extent(self.nest[buffer].extents[0].clone()) };
+            Index { name: "part".into(), range: Range::extent(self.buffers[buffer.0 as usize].extents[0].clone()) };
         let indices: Vec<_> = definition.indices[..rank].iter().cloned().chain([part]).collect();
         let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(rank));
-        let body = self.nest.exprs.access(buffer, subscripts);
+        let body = self.exprs.access(buffer, subscripts);
         let whole = Definition {
             tensor: definition.tensor,
             indices,
@@ -288,12 +295,12 @@ impl Lowering<'_> {
         let range = group.members[0].slab.map(|slab| whole.indices[slab].range.clone());
         let mut making = self.making(&group, range.as_ref(), doc);
         making.kernel.steps = self.member(&whole, &group.members[0], &mut making, None);
-        self.nest.kernels.push(making.kernel);
+        self.kernels.push(making.kernel);
     }
 
     /// How the elements of what is combined are shared out: by the first index, if there are enough of them.
     fn sharing(&self, whole: &Definition) -> Group {
-        let sizes = schedule::extents(whole, self.estimate);
+        let sizes = extents(whole, self.estimate);
         let items = (sizes.iter().product::<f64>() / cost::ITEM_POINTS).floor().min(self.target.items as f64);
         let bounds = whole.indices.first().map_or((0, 0), |index| (index.range.low.len(), index.range.high.len()));
         let shared = whole.rank > 1 && items > 1.0 && whole.is_box() && bounds == (1, 1);
@@ -341,7 +348,7 @@ impl Lowering<'_> {
     }
 
     /// The assumed middle of the space, by variable.
-    fn middle(&self, placed: &leaves::Placed, making: &Making) -> Vec<f64> {
+    fn middle(&self, placed: &place::Placed, making: &Making) -> Vec<f64> {
         let mut middle = vec![0.0; making.kernel.variables.len()];
         let work = &making.kernel.work;
         let (low, high) = (work.low.estimate(&[], self.estimate), work.high.estimate(&[], self.estimate));
