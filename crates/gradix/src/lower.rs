@@ -38,7 +38,7 @@ fn place(steps: &mut [Step], exprs: &mut Exprs, places: &mut Places) {
     for step in steps {
         match step {
             Step::Leaf(leaf) => place_leaf(leaf, exprs, places),
-            Step::Together(leaves) => leaves.iter_mut().for_each(|leaf| place_leaf(leaf, exprs, places)),
+            Step::Together(together) => together.leaves.iter_mut().for_each(|leaf| place_leaf(leaf, exprs, places)),
             Step::Tile(Tile { variable, steps, .. }) => place(steps, exprs, &mut Places { tile: *variable, ..*places }),
         }
     }
@@ -49,7 +49,7 @@ fn place_leaf(leaf: &mut Leaf, exprs: &mut Exprs, places: &mut Places) {
     let mut rewriter = Rewriter::default();
     let mut placed = |id: &mut ExprId| *id = rewriter.rewrite(exprs, *id, places);
     placed(&mut leaf.body);
-    if let Some(panels) = &mut leaf.shape.panels {
+    if let Some(panels) = &mut leaf.panels {
         let operands = [&mut panels.by_row, &mut panels.by_lane, &mut panels.by_term];
         operands.into_iter().flatten().for_each(placed);
     }

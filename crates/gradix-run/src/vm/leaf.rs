@@ -9,7 +9,7 @@ use super::real::Real;
 use super::reshape::reshape;
 use super::sweep::{Sweep, sweep};
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{Leaf, Nest, Shape};
+use gradix::nest::{Leaf, Nest};
 use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, TensorId, UnaryOp};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
@@ -128,8 +128,7 @@ pub fn plan<T: Real>(
     let nodes = build.nodes(leaf.body)?;
     let Build { accesses, indices, conditions, .. } = build;
     let graph = Graph { body: nodes.len() - 1, nodes, indices, conditions };
-    let Shape { lanes, rows, .. } = leaf.shape;
-    let mut hints = Hints { lanes, rows: rows.map(|(position, _)| position) };
+    let mut hints = Hints { lanes: leaf.lanes(), rows: leaf.rows().map(|(position, _)| position) };
     let mut plan = Plan {
         accesses,
         loops,

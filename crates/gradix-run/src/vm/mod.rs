@@ -236,7 +236,7 @@ impl Sizes<'_> {
                     continue;
                 }
                 Step::Leaf(leaf) => std::slice::from_ref(leaf),
-                Step::Together(leaves) => leaves.as_slice(),
+                Step::Together(together) => together.leaves.as_slice(),
             };
             for leaf in leaves {
                 let plan = plan(self.nest, leaf, self.extents, sample.clone(), translator)?;

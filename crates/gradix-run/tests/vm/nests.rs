@@ -2,7 +2,7 @@
 
 use crate::machine::{run, run_at};
 use gradix::Int;
-use gradix::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Scope, Shape, Step, Tile, Work};
+use gradix::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, Nest, Scope, Step, Tile, Work};
 use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
     TensorId, UnaryOp,
@@ -106,16 +106,38 @@ pub fn count(extent: i64) -> Range {
 }
 
 pub fn loops(list: &[(usize, Range)]) -> Vec<Loop> {
-    list.iter().map(|(variable, range)| Loop { variable: *variable, range: range.clone() }).collect()
+    list.iter()
+        .map(|(variable, range)| Loop { variable: *variable, range: range.clone(), kind: Kind::Serial })
+        .collect()
+}
+
+/// Which loop runs in lanes, and which is unrolled how often.
+#[derive(Clone, Default)]
+pub struct Shape {
+    lanes: Option<usize>,
+    rows: Option<(usize, usize)>,
 }
 
 pub fn lanes(position: usize) -> Shape {
-    Shape { lanes: Some(position), vectors: 1, ..Shape::default() }
+    Shape { lanes: Some(position), rows: None }
 }
 
-pub fn plain(target: TensorId, subscripts: &[Affine], loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
-    let (subscripts, outputs) = (subscripts.to_vec(), loops.len());
-    Leaf { target, subscripts, loops, outputs, reduction: None, accumulate: false, guards: Vec::new(), body, shape }
+pub fn plain(target: TensorId, subscripts: &[Affine], mut loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
+    shape.lanes.into_iter().for_each(|position| loops[position].kind = Kind::Lanes(1));
+    shape.rows.into_iter().for_each(|(position, count)| loops[position].kind = Kind::Unrolled(count));
+    Leaf {
+        target,
+        subscripts: subscripts.to_vec(),
+        outputs: loops.len(),
+        loops,
+        reduction: None,
+        accumulate: false,
+        guards: Vec::new(),
+        body,
+        panels: None,
+        turn: None,
+        aligned: false,
+    }
 }
 
 pub fn close(found: &[f64], expected: &[f64]) {

@@ -11,7 +11,7 @@
 
 use super::place::Placed;
 use super::{Looping, pieces};
-use crate::nest::{Leaf, Step};
+use crate::nest::Leaf;
 use crate::program::{Affine, BinaryOp, Cond, Constraint, Expr, Exprs, Range, ReduceOp, TensorId};
 use crate::schedule::{Group, Member};
 
@@ -65,22 +65,17 @@ impl Looping<'_> {
     }
 }
 
-/// A buffer that some step adds to without making what is added: then there is nothing to gain from going row by row.
-pub fn alone<'a>(exprs: &Exprs, steps: &[Step], parts: &'a [(usize, TensorId)]) -> Option<&'a (usize, TensorId)> {
-    let is_alone = |step: &Step, part: TensorId| match step {
-        Step::Leaf(leaf) => leaf.target == part,
-        Step::Together(leaves) => {
-            let makes = |read: TensorId| read != part && leaves.iter().any(|leaf| leaf.target == read);
-            let idle = |leaf: &Leaf| !exprs.accesses(leaf.body).any(|(read, _)| makes(read));
-            leaves.iter().any(|leaf| leaf.target == part && idle(leaf))
-        }
-        Step::Tile(_) => false,
+/// A part that some leaf adds to away from what is added: then there is nothing to gain from going row by row.
+pub fn alone<'a>(exprs: &Exprs, fused: &[Vec<Leaf>], parts: &'a [(usize, TensorId)]) -> Option<&'a (usize, TensorId)> {
+    let is_alone = |leaves: &Vec<Leaf>, part: TensorId| {
+        let makes = |read: TensorId| read != part && leaves.iter().any(|leaf| leaf.target == read);
+        let idle = |leaf: &Leaf| !exprs.accesses(leaf.body).any(|(read, _)| makes(read));
+        leaves.iter().any(|leaf| leaf.target == part && idle(leaf))
     };
-    parts.iter().find(|(_, part)| steps.iter().any(|step| is_alone(step, *part)))
+    parts.iter().find(|(_, part)| fused.iter().any(|leaves| is_alone(leaves, *part)))
 }
 
 /// Whether a leaf only copies each element onto itself.
-pub fn is_idle(exprs: &Exprs, step: &Step) -> bool {
-    let Step::Leaf(leaf) = step else { return false };
+pub fn is_idle(exprs: &Exprs, leaf: &Leaf) -> bool {
     matches!(&exprs[leaf.body], Expr::Access(read, at) if *read == leaf.target && *at == leaf.subscripts)
 }

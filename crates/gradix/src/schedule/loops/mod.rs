@@ -7,13 +7,15 @@ mod across;
 mod blocks;
 mod classes;
 mod fuse;
+mod pack;
 mod pieces;
 mod place;
 mod shape;
+mod stores;
 mod unread;
 
 use super::{Group, Member, Schedule, Slab, extents, lanes};
-use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Scope, Shape, Step, Tile, Work};
+use crate::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, Scope, Step, Tile, Work};
 use crate::program::{
     Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
 };
@@ -133,11 +135,11 @@ impl Looping<'_> {
                 None => break (inside, making),
             }
         };
-        let before: Vec<Step> = partial
-            .iter()
-            .map(|(d, buffer)| Step::Leaf(self.cleared(&self.program.definitions[*d], *buffer, &mut making)))
-            .collect();
-        making.kernel.steps = before;
+        let clear =
+            |(d, buffer): &(usize, TensorId)| vec![self.cleared(&self.program.definitions[*d], *buffer, &mut making)];
+        let before: Vec<Vec<Leaf>> = partial.iter().map(clear).collect();
+        let inside = self.steps(inside);
+        making.kernel.steps = self.steps(before);
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);
         } else {
@@ -151,14 +153,14 @@ impl Looping<'_> {
         }
     }
 
-    /// The steps of a tile; those of `across` are summed row by row.
+    /// The leaves of a tile, those together that run together; members of `across` are summed row by row.
     fn inside(
         &mut self,
         group: &Group,
         part: &dyn Fn(&Member) -> Option<TensorId>,
         across: &[usize],
         making: &mut Making,
-    ) -> Vec<Step> {
+    ) -> Vec<Vec<Leaf>> {
         let number = self.kernels.len();
         let mut inside = Vec::new();
         for member in &group.members {
@@ -167,10 +169,10 @@ impl Looping<'_> {
             if across.contains(&member.definition) {
                 placed = self.turned(placed);
             }
-            inside.extend(self.steps_of(placed, making));
+            inside.extend(self.leaves_of(placed, making));
         }
         let exprs = &mut self.exprs;
-        inside.retain(|step| !across::is_idle(exprs, step));
+        inside.retain(|leaf| !across::is_idle(exprs, leaf));
         let buffers = &self.buffers;
         let is_local = |tensor: TensorId| buffers[tensor.0 as usize].scope == Scope::Local(number);
         let inside = unread::drop_unread(exprs, inside, &is_local, &self.slabs, making);
@@ -246,17 +248,22 @@ impl Looping<'_> {
 
     /// A leaf that sets this item's part to the neutral value.
     fn cleared(&mut self, definition: &Definition, buffer: TensorId, making: &mut Making) -> Leaf {
-        let outputs: Vec<Loop> = definition.indices[..definition.rank]
+        let mut outputs: Vec<Loop> = definition.indices[..definition.rank]
             .iter()
-            .map(|index| Loop { variable: making.variable(&index.name), range: index.range.clone() })
+            .map(|index| Loop {
+                variable: making.variable(&index.name),
+                range: index.range.clone(),
+                kind: Kind::Serial,
+            })
             .collect();
         let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
         let op = definition.reduction.expect("what has parts is a reduction");
         let body = self.exprs.constant(op.neutral());
         let last = subscripts.last().and_then(Affine::as_index);
-        let lanes = outputs.iter().position(|l| Some(l.variable) == last).filter(|_| !self.plain);
-        let shape = Shape { lanes, vectors: 1, ..Shape::default() };
+        if let Some(lanes) = outputs.iter_mut().find(|l| Some(l.variable) == last && !self.plain) {
+            lanes.kind = Kind::Lanes(1);
+        }
         let rank = outputs.len();
         Leaf {
             target: buffer,
@@ -267,7 +274,9 @@ impl Looping<'_> {
             accumulate: false,
             guards: Vec::new(),
             body,
-            shape,
+            panels: None,
+            turn: None,
+            aligned: false,
         }
     }
 
@@ -294,7 +303,9 @@ impl Looping<'_> {
         let doc = vec![format!("{}: its parts, combined in order", self.program[definition.tensor].name)];
         let range = group.members[0].slab.map(|slab| whole.indices[slab].range.clone());
         let mut making = self.making(&group, range.as_ref(), doc);
-        making.kernel.steps = self.member(&whole, &group.members[0], &mut making, None);
+        let placed = self.place(&whole, &group.members[0], &mut making, None);
+        let leaves = self.leaves_of(placed, &mut making);
+        making.kernel.steps = self.steps(leaves.into_iter().map(|leaf| vec![leaf]).collect());
         self.kernels.push(making.kernel);
     }
 
@@ -312,14 +323,14 @@ impl Looping<'_> {
         Group { members: vec![member], tile, tiles: 1, parts: None, considered: Vec::new(), rolling: false }
     }
 
-    /// The assumed number of values of each variable, given in order.
-    fn extents(&self, variables: &[usize], ranges: &[Range]) -> Vec<f64> {
-        let mut middle = vec![0.0; variables.iter().max().map_or(0, |v| v + 1).max(3)];
+    /// The assumed number of values of each loop.
+    fn extents(&self, loops: &[Loop]) -> Vec<f64> {
+        let mut middle = vec![0.0; loops.iter().map(|l| l.variable + 1).max().unwrap_or(0).max(3)];
         let mut extents = Vec::new();
-        for (&v, range) in variables.iter().zip(ranges) {
-            let (low, high) = self.span(range, &middle);
+        for l in loops {
+            let (low, high) = self.span(&l.range, &middle);
             extents.push((high - low + 1.0).max(0.0));
-            middle[v] = (low + high) / 2.0;
+            middle[l.variable] = (low + high) / 2.0;
         }
         extents
     }

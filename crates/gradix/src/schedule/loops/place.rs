@@ -3,9 +3,9 @@
 use super::blocks;
 use super::classes;
 use super::pieces::{self, Piece};
-use super::{Looping, Making, shape};
+use super::{Looping, Making, pack, shape};
 use crate::lift;
-use crate::nest::{FIRST, LAST, Leaf, Loop, Step, Work};
+use crate::nest::{FIRST, Kind, LAST, Leaf, Loop, Work};
 use crate::program::{Affine, Constraint, Definition, ExprId, Range, TensorId};
 use crate::schedule::Member;
 
@@ -29,29 +29,26 @@ pub struct Placed {
     pub body: ExprId,
 }
 
+impl Placed {
+    /// Its loops with these ranges.
+    pub fn loops(&self, ranges: impl Iterator<Item = Range>) -> Vec<Loop> {
+        self.variables
+            .iter()
+            .zip(ranges)
+            .map(|(&variable, range)| Loop { variable, range, kind: Kind::Serial })
+            .collect()
+    }
+}
+
 impl Looping<'_> {
-    /// The steps that compute a member in the slab at hand; `part` is where a part of a reduction goes.
-    pub fn member(
-        &mut self,
-        definition: &Definition,
-        member: &Member,
-        making: &mut Making,
-        part: Option<TensorId>,
-    ) -> Vec<Step> {
-        let placed = self.place(definition, member, making, part);
-        self.steps_of(placed, making)
-    }
-
-    /// The steps of a definition in the variables of its kernel.
-    pub fn steps_of(&mut self, placed: Placed, making: &mut Making) -> Vec<Step> {
+    /// The leaves of a definition in the variables of its kernel.
+    pub fn leaves_of(&mut self, placed: Placed, making: &mut Making) -> Vec<Leaf> {
         let placed = blocks::blocks(self, placed, making);
-        let mut steps = Vec::new();
-        for class in classes::classes(self, placed, making) {
-            steps.extend(self.leaves(&class, making).into_iter().map(Step::Leaf));
-        }
-        steps
+        let classes = classes::classes(self, placed, making);
+        classes.iter().flat_map(|class| self.leaves(class, making)).collect()
     }
 
+    /// A member of a group in the variables of its kernel; `part` is where a part of a reduction goes.
     pub fn place(
         &mut self,
         definition: &Definition,
@@ -102,8 +99,8 @@ impl Looping<'_> {
             pieces::split(self, placed, making).into_iter().map(|piece| leaf(placed, piece)).collect();
         let number = self.kernels.len();
         for leaf in &mut leaves {
-            leaf.shape = shape::choose(self, leaf);
-            shape::pack(self, leaf, number);
+            shape::choose(self, leaf);
+            pack::pack(self, leaf, number);
         }
         leaves
     }
@@ -134,17 +131,17 @@ impl Making {
 
 /// The loops of a piece.
 fn leaf(placed: &Placed, piece: Piece) -> Leaf {
-    let ranges = piece.outputs.into_iter().chain(piece.terms);
-    let loops = placed.variables.iter().zip(ranges).map(|(&variable, range)| Loop { variable, range });
     Leaf {
         target: placed.target,
         subscripts: piece.subscripts,
         outputs: placed.outputs,
-        loops: loops.collect(),
+        loops: placed.loops(piece.outputs.into_iter().chain(piece.terms)),
         reduction: placed.reduction,
         accumulate: placed.accumulate,
         guards: piece.guards,
         body: piece.body,
-        shape: Default::default(),
+        panels: None,
+        turn: None,
+        aligned: false,
     }
 }

@@ -1,19 +1,18 @@
-//! What runs in the lanes of vectors, what in rows of registers, and what is packed.
+//! What runs in the lanes of vectors, and what in rows of registers.
 //!
 //! The cost of a loop as the lanes is counted in loads and stores: neighbours in memory are cheap, others are not;
 //! what does not depend on the lanes costs next to nothing.
 
 use super::Looping;
 use super::place::Placed;
-use crate::nest::{Leaf, Loop, Panels, Scope, Shape};
-use crate::program::{Affine, Atom, Expr, ExprId, Exprs, TensorId};
+use crate::nest::{Kind, Leaf};
+use crate::program::{Affine, Expr, ExprId, Exprs, TensorId};
 use crate::target::cost;
-use gradix_int::Int;
 
 /// The outputs that would best be lanes and rows, whatever ranges say.
 pub fn preferred(looping: &Looping, placed: &Placed) -> Vec<usize> {
     let exprs = &looping.exprs;
-    let extents = looping.extents(&placed.variables, &placed.ranges);
+    let extents = looping.extents(&placed.loops(placed.ranges.iter().cloned()));
     let body = Body::of(exprs, placed.body);
     let terms: f64 = extents[placed.outputs..].iter().product();
     let bounds: Vec<&Affine> =
@@ -33,12 +32,10 @@ pub fn preferred(looping: &Looping, placed: &Placed) -> Vec<usize> {
     std::iter::once(lanes).chain(rows).map(|p| placed.variables[p]).collect()
 }
 
-/// How a leaf is vectorised.
-pub fn choose(looping: &Looping, leaf: &Leaf) -> Shape {
+/// Decides which loops of a leaf run in lanes and which are unrolled.
+pub fn choose(looping: &Looping, leaf: &mut Leaf) {
     let exprs = &looping.exprs;
-    let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
-    let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
-    let extents = looping.extents(&variables, &ranges);
+    let extents = looping.extents(&leaf.loops);
     let body = Body::of(exprs, leaf.body);
     let mut best: Option<(f64, usize)> = None;
     for (position, l) in leaf.loops.iter().enumerate() {
@@ -62,13 +59,17 @@ pub fn choose(looping: &Looping, leaf: &Leaf) -> Shape {
             best = Some((price, position));
         }
     }
-    let Some((_, lanes)) = best else { return Shape::default() };
+    let Some((_, lanes)) = best else { return };
     if let Some(Columns { rows, columns }) = columns(looping, leaf, &body, lanes, &extents) {
-        return Shape { lanes: Some(lanes), vectors: 1, rows: Some(rows), columns: Some(columns), panels: None };
+        leaf.loops[lanes].kind = Kind::Lanes(1);
+        [rows, columns].into_iter().for_each(|(position, count)| leaf.loops[position].kind = Kind::Unrolled(count));
+        return;
     }
     let rows = rows(leaf, &body, lanes, &extents, looping);
-    let vectors = vectors(leaf, lanes, rows, &extents, looping);
-    Shape { lanes: Some(lanes), vectors, rows, columns: None, panels: None }
+    leaf.loops[lanes].kind = Kind::Lanes(vectors(leaf, lanes, rows, &extents, looping));
+    if let Some((position, count)) = rows {
+        leaf.loops[position].kind = Kind::Unrolled(count);
+    }
 }
 
 /// Two outputs that are unrolled beside lanes over a reduction: positions and how often.
@@ -124,14 +125,14 @@ fn is_free(looping: &Looping, leaf: &Leaf, body: &Body, variable: usize) -> bool
 }
 
 /// What a body reads and asks.
-struct Body {
+pub struct Body {
     accesses: Vec<(TensorId, Vec<Affine>)>,
-    conditions: Vec<Affine>,
+    pub conditions: Vec<Affine>,
     numbers: Vec<Affine>,
 }
 
 impl Body {
-    fn of(exprs: &Exprs, root: ExprId) -> Self {
+    pub fn of(exprs: &Exprs, root: ExprId) -> Self {
         let conditions = exprs.index_conditions(root).iter().map(|c| c.affine.clone()).collect();
         let mut body = Body { accesses: Vec::new(), conditions, numbers: Vec::new() };
         for id in exprs.postorder(root) {
@@ -145,7 +146,7 @@ impl Body {
     }
 
     /// Whether something depends on a floor of a variable.
-    fn divides(&self, looping: &Looping, variable: usize) -> bool {
+    pub fn divides(&self, looping: &Looping, variable: usize) -> bool {
         self.numbers.iter().any(|number| number.divides_index(variable))
             || self.accesses.iter().any(|(buffer, subscripts)| looping.divides(*buffer, subscripts, variable))
     }
@@ -156,15 +157,6 @@ impl Body {
         let filled = (extent / lanes).ceil() * lanes / extent.max(1.0);
         (transfers + 1.0) * filled / lanes
     }
-}
-
-/// Whether elements are close together when a variable advances.
-fn is_close(subscripts: &[Affine], v: usize) -> bool {
-    let atom = Atom::Index(v as u32);
-    let Some((last, others)) = subscripts.split_last() else { return true };
-    let step = last.coefficient(&atom);
-    let most = Int::from(cost::CLOSE_ELEMENTS);
-    step != Int::ZERO && step <= most && step >= -most && !others.iter().any(|s| s.uses_index(v))
 }
 
 /// Another output loop whose values share operands.
@@ -222,150 +214,4 @@ fn vectors(leaf: &Leaf, lanes: usize, rows: Option<(usize, usize)>, extents: &[f
         (true, Some(_)) => 1,
         (true, None) => full.min(cost::SUM_VECTORS),
     }
-}
-
-/// Packs the operands of a contraction, where rows share what depends on the lanes and the other way round.
-pub fn pack(looping: &mut Looping, leaf: &mut Leaf, kernel: usize) {
-    let Some(panels) = packed(looping, leaf) else { return };
-    let (_, count) = leaf.shape.rows.expect("packed with rows");
-    let scratch = scratch(looping, panels.elements(count), kernel);
-    leaf.shape.panels = Some(Panels { scratch, ..panels });
-}
-
-/// The buffer of a kernel for packed operands, with this many elements at least.
-fn scratch(looping: &mut Looping, elements: usize, kernel: usize) -> TensorId {
-    let extent = Affine::constant(elements as i64);
-    if let Some((_, known)) = looping.panels.filter(|(of, _)| *of == kernel) {
-        let present = &mut looping.buffers[known.0 as usize].extents[0];
-        if present.offset() < extent.offset() {
-            *present = extent;
-        }
-        return known;
-    }
-    let new = looping.buffer("panels".into(), vec![extent], Scope::Local(kernel));
-    looping.panels = Some((kernel, new));
-    new
-}
-
-fn packed(looping: &Looping, leaf: &Leaf) -> Option<Panels> {
-    let (lanes, (rows, count)) = (leaf.shape.lanes?, leaf.shape.rows?);
-    leaf.reduction?;
-    let terms = &leaf.loops[leaf.outputs..];
-    let bounded = terms.iter().all(|l| {
-        let inner = |a: &Affine| terms.iter().any(|t| a.uses_index(t.variable));
-        !l.range.low.iter().chain(&l.range.high).any(inner)
-    });
-    if lanes >= leaf.outputs || (count as f64) < cost::PACKED_ROW_VALUES || !bounded || !leaf.guards.is_empty() {
-        return None;
-    }
-    let exprs = &looping.exprs;
-    let (row, lane) = (leaf.loops[rows].variable, leaf.loops[lanes].variable);
-    let mut panels = Panels {
-        scratch: leaf.target,
-        by_row: vec![],
-        by_lane: vec![],
-        by_term: vec![],
-        rows_in_place: false,
-        lanes_in_place: false,
-        rows_in_lanes: false,
-        rows_beside: false,
-        kept: None,
-    };
-    if !operands(exprs, leaf.body, (row, lane), &mut panels) {
-        return None;
-    }
-    let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
-    let ranges: Vec<_> = leaf.loops.iter().map(|l| l.range.clone()).collect();
-    let extents = looping.extents(&variables, &ranges);
-    let straight = |buffer: TensorId, subscripts: &[Affine]| {
-        !terms.iter().any(|term| looping.divides(buffer, subscripts, term.variable))
-    };
-    let width =
-        |buffer: TensorId| looping.buffers[buffer.0 as usize].extents.last().map_or(1.0, |e| e.estimate(&[], looping.estimate));
-    // Neighbours in the lanes, and terms that are not far apart (or used too seldom to be brought together).
-    let along = |id: &ExprId| match &exprs[*id] {
-        Expr::Access(buffer, subscripts) => {
-            let narrow = width(*buffer) <= cost::NARROW_ROW_ELEMENTS || extents[rows] < cost::PACKED_ROWS;
-            cost::access(subscripts, lane) == cost::NEIGHBOUR_LOADS && straight(*buffer, subscripts) && narrow
-        }
-        _ => false,
-    };
-    // Near each other from row to row or from term to term.
-    let near = |id: &ExprId| match &exprs[*id] {
-        Expr::Access(buffer, subscripts) => {
-            let variables = terms.iter().map(|term| term.variable).chain([row]);
-            straight(*buffer, subscripts) && variables.into_iter().any(|v| is_close(subscripts, v))
-        }
-        _ => false,
-    };
-    let beside =
-        |id: &ExprId| matches!(&exprs[*id], Expr::Access(_, s) if cost::access(s, row) == cost::NEIGHBOUR_LOADS);
-    // In a buffer so narrow that terms are not far apart either.
-    let is_narrow = |buffer: TensorId| width(buffer) <= cost::NARROW_ROW_ELEMENTS;
-    let close = |id: &ExprId| beside(id) && matches!(exprs[*id], Expr::Access(buffer, _) if is_narrow(buffer));
-    let inner = terms.last().expect("a reduction has loops").variable;
-    panels.lanes_in_place = panels.by_lane.iter().all(along);
-    let blocks = (0..leaf.outputs).rfind(|p| *p != lanes && *p != rows);
-    let blocks = blocks.filter(|p| panels.lanes_in_place && is_of_lanes(exprs, leaf, &panels, *p));
-    let seldom = extents[lanes] * blocks.map_or(1.0, |p| extents[p]) < cost::PACKED_VECTORS * looping.lanes;
-    panels.rows_in_place = panels.by_row.iter().all(near) && (seldom || panels.by_row.iter().all(close));
-    panels.rows_beside = !panels.rows_in_place && panels.by_row.iter().all(beside);
-    panels.kept = blocks.filter(|_| !panels.rows_in_place);
-    panels.rows_in_lanes = panels.by_row.iter().all(|id| {
-        let body = Body::of(exprs, *id);
-        body.conditions.iter().all(|a| !a.uses_index(inner)) && !body.divides(looping, inner)
-    });
-    let few = panels.by_row.len() + panels.by_lane.len() <= cost::PACKED_OPERANDS;
-    (few && !panels.by_row.is_empty() && !panels.by_lane.is_empty()).then_some(panels)
-}
-
-/// Whether an output moves what depends on the lanes, and nothing else of a contraction.
-fn is_of_lanes(exprs: &Exprs, leaf: &Leaf, panels: &Panels, position: usize) -> bool {
-    let (variable, lanes) = (leaf.loops[position].variable, leaf.shape.lanes);
-    let uses = |id: &ExprId| {
-        let mut used = false;
-        exprs.visit_affines(*id, &mut |affine| used |= affine.uses_index(variable));
-        used
-    };
-    let fixed = |(place, l): (usize, &Loop)| {
-        Some(place) == lanes || !l.range.low.iter().chain(&l.range.high).any(|bound| bound.uses_index(variable))
-    };
-    panels.by_lane.iter().all(uses)
-        && !panels.by_row.iter().chain(&panels.by_term).any(uses)
-        && leaf.loops.iter().enumerate().all(fixed)
-}
-
-/// Finds the largest parts that depend on rows only, on lanes only or on neither; `false` if an element depends on
-/// both, or if indices decide something.
-fn operands(exprs: &Exprs, id: ExprId, (row, lane): (usize, usize), panels: &mut Panels) -> bool {
-    let used = {
-        let mut used = (false, false);
-        exprs.visit_affines(id, &mut |a| {
-            used.0 |= a.uses_index(row);
-            used.1 |= a.uses_index(lane);
-        });
-        used
-    };
-    let has_access = exprs.postorder(id).iter().any(|n| matches!(exprs[*n], Expr::Access(..) | Expr::Index(_)));
-    let list = match used {
-        (true, true) => {
-            return match &exprs[id] {
-                Expr::Constant(_) => true,
-                Expr::Index(_) | Expr::Access(..) => false,
-                Expr::Unary(_, a) => operands(exprs, *a, (row, lane), panels),
-                Expr::Binary(_, a, b) => {
-                    operands(exprs, *a, (row, lane), panels) && operands(exprs, *b, (row, lane), panels)
-                }
-                Expr::Select(..) => false,
-            };
-        }
-        _ if !has_access => return true,
-        (true, false) => &mut panels.by_row,
-        (false, true) => &mut panels.by_lane,
-        (false, false) => &mut panels.by_term,
-    };
-    if !list.contains(&id) {
-        list.push(id);
-    }
-    true
 }

@@ -7,36 +7,28 @@
 
 use super::Making;
 use crate::domain::{guard, system};
-use crate::nest::{Leaf, Step};
+use crate::nest::Leaf;
 use crate::program::{Affine, Constraint, Expr, Exprs, TensorId};
 use crate::schedule::Slab;
 use std::collections::BTreeMap;
 
-/// The steps without those that fill a part of a local buffer which no other step reads. `is_local` tells which buffers
-/// nothing but these steps touch. What is written around a ring at one value of the variable of tiles may be read at
+/// The leaves without those that fill a part of a local buffer which no other one reads. `is_local` tells which buffers
+/// nothing but these leaves touch. What is written around a ring at one value of the variable of tiles may be read at
 /// another one.
 pub fn drop_unread(
     exprs: &mut Exprs,
-    steps: Vec<Step>,
+    leaves: Vec<Leaf>,
     is_local: &dyn Fn(TensorId) -> bool,
     slabs: &BTreeMap<TensorId, Slab>,
     making: &Making,
-) -> Vec<Step> {
-    if !steps.iter().filter_map(leaf).any(|l| fills(exprs, l) && is_local(l.target)) {
-        return steps;
+) -> Vec<Leaf> {
+    if !leaves.iter().any(|leaf| fills(exprs, leaf) && is_local(leaf.target)) {
+        return leaves;
     }
-    let readings: Vec<Reading> = steps.iter().filter_map(leaf).flat_map(|l| readings(exprs, l, is_local)).collect();
+    let readings: Vec<Reading> = leaves.iter().flat_map(|leaf| readings(exprs, leaf, is_local)).collect();
     let is_read = |filled: &Leaf| readings.iter().any(|reading| reading.meets(filled, slabs, making));
-    let is_idle = |step: &Step| leaf(step).is_some_and(|l| fills(exprs, l) && is_local(l.target) && !is_read(l));
-    let idle: Vec<bool> = steps.iter().map(is_idle).collect();
-    steps.into_iter().zip(idle).filter(|(_, idle)| !idle).map(|(step, _)| step).collect()
-}
-
-fn leaf(step: &Step) -> Option<&Leaf> {
-    match step {
-        Step::Leaf(leaf) => Some(leaf),
-        Step::Tile(_) | Step::Together(_) => None,
-    }
+    let is_idle = |leaf: &Leaf| fills(exprs, leaf) && is_local(leaf.target) && !is_read(leaf);
+    leaves.into_iter().filter(|leaf| !is_idle(leaf)).collect()
 }
 
 fn fills(exprs: &Exprs, leaf: &Leaf) -> bool {
@@ -83,9 +75,8 @@ impl Reading {
         rows.iter().chain(&written).for_each(|c| c.affine.visit_indices(&mut |v| last = last.max(v)));
         // A ring lives on from tile to tile, and different places of it may be the same element.
         let ring = slabs.get(&self.tensor).filter(|slab| slab.ring.is_some()).map(|slab| slab.dimension);
-        let elsewhere: Vec<Affine> = (0..=last)
-            .map(|v| Affine::index(if ring.is_some() && v == making.tile { last + 1 } else { v }))
-            .collect();
+        let elsewhere: Vec<Affine> =
+            (0..=last).map(|v| Affine::index(if ring.is_some() && v == making.tile { last + 1 } else { v })).collect();
         rows.extend(written.iter().map(|c| c.with_indices(&elsewhere)));
         let pairs = self.subscripts.iter().zip(&filled.subscripts).enumerate();
         let told = pairs.filter(|(d, (a, b))| Some(*d) != ring && a.is_straight() && b.is_straight());
