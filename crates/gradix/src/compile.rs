@@ -73,8 +73,8 @@ fn make(
     }
     let sizes = estimate(&named, given);
     let arranged = arrange(&named, &sizes, real, target);
-    let schedule = schedule(&arranged, &sizes, target);
-    let nest = lower(&arranged, &schedule, &sizes, real, target, candidate == Candidate::Plain);
+    let schedule = schedule(&arranged, &sizes, (real, target), candidate == Candidate::Plain);
+    let nest = lower(&arranged, &schedule, target);
     Ok(Made { economised, arranged, schedule, nest })
 }
 

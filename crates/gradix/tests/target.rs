@@ -1,7 +1,7 @@
 //! Decisions are those for the machine that is asked for.
 
 use gradix::compile::Stage;
-use gradix::nest::{Leaf, Nest, Step, print};
+use gradix::nest::{Leaf, Nest, print};
 use gradix::program::Program;
 use gradix::scalar::Real;
 use gradix::syntax::parse;
@@ -25,18 +25,7 @@ fn compiled_at(size: i64, text: &str, real: Real, target: &Target) -> Compiled {
 
 /// The leaves of a nest.
 fn leaves(nest: &Nest) -> Vec<&Leaf> {
-    fn visit<'a>(steps: &'a [Step], found: &mut Vec<&'a Leaf>) {
-        for step in steps {
-            match step {
-                Step::Leaf(leaf) => found.push(leaf),
-                Step::Together(leaves) => found.extend(leaves),
-                Step::Tile(tile) => visit(&tile.steps, found),
-            }
-        }
-    }
-    let mut found = Vec::new();
-    nest.kernels.iter().for_each(|kernel| visit(&kernel.steps, &mut found));
-    found
+    nest.kernels.iter().flat_map(|kernel| gradix::nest::leaves(&kernel.steps)).collect()
 }
 
 #[test]
@@ -63,7 +52,7 @@ fn blocks_become_loops_without_a_division_on_every_machine() {
 fn sums_of_a_register_tile_leave_registers_for_operands() {
     for target in Target::PRESETS {
         let nest = compiled(DENSE, Real::F64, &target).nest;
-        let sums = |leaf: &Leaf| leaf.shape.vectors * leaf.shape.rows.map_or(1, |(_, rows)| rows);
+        let sums = |leaf: &Leaf| leaf.vectors() * leaf.rows().map_or(1, |(_, rows)| rows);
         let most = leaves(&nest).into_iter().map(sums).max().unwrap();
         assert!(most < target.vector_registers && most > target.vector_registers / 2, "{}: {most} sums", target.name);
     }

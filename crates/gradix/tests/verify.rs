@@ -1,8 +1,8 @@
 //! `verify` rejects what it should: nests that are right are broken in one place, and the rule that speaks of it says so.
 
 use gradix::nest::verify::{Rule, holds};
-use gradix::nest::{FIRST, LAST, Leaf, Nest, Real, Scope, Step, verify};
-use gradix::program::{Affine, Constraint};
+use gradix::nest::{FIRST, LAST, Leaf, Nest, Real, Scope, Step, Turn, verify};
+use gradix::program::{Affine, Constraint, TensorId};
 use gradix::target::AVX512;
 use gradix::{Int, compile, resolve, syntax};
 
@@ -78,7 +78,7 @@ fn leaves(steps: &mut [Step]) -> Vec<&mut Leaf> {
         match step {
             Step::Tile(tile) => found.extend(leaves(&mut tile.steps)),
             Step::Leaf(leaf) => found.push(leaf),
-            Step::Together(leaves) => found.extend(leaves),
+            Step::Together(together) => found.extend(&mut together.leaves),
         }
     }
     found
@@ -206,11 +206,11 @@ fn a_guard_that_is_dropped_lets_an_access_out() {
 #[test]
 fn lanes_that_do_different_things_are_refused() {
     let depend = |leaf: &mut Leaf, _| {
-        let Some(lanes) = leaf.shape.lanes else { return false };
+        let Some(lanes) = leaf.lanes() else { return false };
         leaf.guards.push(Constraint::non_negative(Affine::index(leaf.loops[lanes].variable).shift(-3)));
         true
     };
-    check(&depend, &|wrong| matches!(wrong, Wrong::Form(what) if what.contains("depends on the lanes")));
+    check(&depend, &|wrong| matches!(wrong, Wrong::Form(what) if what.contains("depends on lanes")));
 }
 
 #[test]
@@ -220,7 +220,37 @@ fn operands_that_do_not_fit_where_they_are_packed_are_refused() {
     panels.extents[0] = panels.extents[0].shift(-1);
     assert!(matches!(wrong(&nest), Some(Wrong::Form(what)) if what.contains("don't fit")));
     let mut nest = nests().remove(0);
-    let leaf = nest.kernels.iter_mut().flat_map(|kernel| leaves(&mut kernel.steps)).find(|l| l.shape.panels.is_some());
-    leaf.and_then(|leaf| leaf.shape.panels.as_mut()).expect("panels").by_row.clear();
+    let leaf = nest.kernels.iter_mut().flat_map(|kernel| leaves(&mut kernel.steps)).find(|l| l.panels.is_some());
+    leaf.and_then(|leaf| leaf.panels.as_mut()).expect("panels").by_row.clear();
     assert!(matches!(wrong(&nest), Some(Wrong::Form(what)) if what.contains("no panel has")));
+}
+
+#[test]
+fn stores_that_would_miss_or_repeat_something_are_refused() {
+    let align = |leaf: &mut Leaf, _| {
+        leaf.aligned = leaf.reduction.is_some();
+        leaf.aligned
+    };
+    check(&align, &|wrong| matches!(wrong, Wrong::Form(what) if what.contains("computed twice")));
+    let turn = |leaf: &mut Leaf, _| {
+        leaf.turn = (leaf.outputs > 0).then_some(Turn { along_target: 0, along_source: 0 });
+        leaf.turn.is_some()
+    };
+    check(&turn, &|wrong| matches!(wrong, Wrong::Form(what) if what.contains("square")));
+}
+
+#[test]
+fn results_that_are_read_elsewhere_are_stored() {
+    let text = "input x[N, M]; e[i, j] = exp(x[i, j]); s[i] = sum[j] e[i, j]; z[i] = max[j] e[i, j] / s[i]";
+    let program = resolve(&syntax::parse(text).unwrap(), &[]).unwrap().program;
+    let compiled = compile(&program, &[Int::from(2000), Int::from(2000)], Real::F64, &AVX512).unwrap();
+    let mut nest = compiled.nest.into_nest();
+    assert_eq!(wrong(&nest), None);
+    let read = nest.buffers.iter().position(|buffer| buffer.name == "e").expect("e is kept");
+    let steps = nest.kernels.iter_mut().flat_map(|kernel| &mut kernel.steps);
+    let inner = steps
+        .flat_map(|step| if let Step::Tile(tile) = step { &mut tile.steps[..] } else { std::slice::from_mut(step) });
+    let together = inner.filter_map(|step| if let Step::Together(together) = step { Some(together) } else { None });
+    together.for_each(|together| together.unstored.push(TensorId(read as u32)));
+    assert!(matches!(wrong(&nest), Some(Wrong::Form(what)) if what.contains("not stored")));
 }

@@ -16,7 +16,7 @@ use super::tile::{self, Tile};
 use super::vector::Rule;
 use gradix::nest::Panels;
 use gradix::program::{ExprId, ReduceOp};
-use gradix::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
+use gradix::target::PanelSize;
 use std::collections::HashMap;
 
 /// How a leaf is a contraction.
@@ -29,7 +29,11 @@ pub struct Contraction<T> {
     /// Where lanes are packed to, unless they are used in place.
     scratch: usize,
     in_place: bool,
+    size: PanelSize,
 }
+
+/// The rows that are packed at a time where the nest has those of one register tile.
+const LOOSE_ROWS: usize = 96;
 
 /// One of the two operands.
 struct Side<T> {
@@ -53,7 +57,7 @@ pub fn contraction<T: Real>(
     if !plan.graph.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
         return None;
     }
-    let Panels { scratch, by_row, by_lane, by_term, lanes_in_place, kept, .. } = panels;
+    let Panels { scratch, by_row, by_lane, by_term, lanes_in_place, kept, size, .. } = panels;
     let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| place.get(id).copied()).collect();
     let (by_row, by_lane) = (nodes(&mut by_row.iter().chain(by_term)), nodes(&mut by_lane.iter()));
     let (op, body) = (plan.reduction?, plan.graph.body);
@@ -61,7 +65,9 @@ pub fn contraction<T: Real>(
     let sides = [side(plan, rows, roots[0]), side(plan, lanes, roots[1])];
     let along = |access: usize| plan.accesses[access].place.factor(sides[1].variable) == 1;
     let in_place = *lanes_in_place && sides[1].plain.is_some_and(along);
-    Some(Contraction { rule, sides, kept: *kept, scratch: scratch.0 as usize, in_place })
+    let rows = if kept.is_some() { size.rows } else { size.rows.max(LOOSE_ROWS) };
+    let size = PanelSize { rows, ..*size };
+    Some(Contraction { rule, sides, kept: *kept, scratch: scratch.0 as usize, in_place, size })
 }
 
 fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
@@ -81,7 +87,8 @@ fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Contraction<T>) {
     let height = tile::size::<T>(machine.level, false)[0];
-    machine.memory.panel.reserve(PANEL_TERMS * PANEL_ROWS.next_multiple_of(height));
+    let PanelSize { terms, rows, .. } = contraction.size;
+    machine.memory.panel.reserve(terms * rows.next_multiple_of(height));
     let terms =
         Terms { counts: Vec::new(), first: Vec::new(), start: 0, values: Vec::new(), deltas: Default::default() };
     Leaf { machine, plan, contraction, terms, offsets: Vec::new(), combine: false }.outputs(0);
@@ -98,7 +105,7 @@ struct Leaf<'a, T> {
     combine: bool,
 }
 
-/// The terms at hand: at most [`PANEL_TERMS`] of all.
+/// The terms at hand: at most so many as panels have.
 struct Terms {
     /// How many values each loop of the reduction has.
     counts: Vec<usize>,
@@ -149,9 +156,10 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         if total == 0 && !self.machine.goes_on(self.plan) {
             self.each_kept(&mut |leaf| leaf.fill(rows));
         }
-        for start in (0..total).step_by(PANEL_TERMS) {
+        let most = self.contraction.size.terms;
+        for start in (0..total).step_by(most) {
             self.combine = self.machine.goes_on(self.plan) || start > 0;
-            self.list(&counts, start, (start + PANEL_TERMS).min(total));
+            self.list(&counts, start, (start + most).min(total));
             self.chunk(rows);
         }
     }
@@ -194,7 +202,7 @@ impl<T: Real> Leaf<'_, T> {
     /// The terms at hand for all rows and lanes: rows are packed around the lanes that they are kept for, else inside.
     fn chunk(&mut self, rows: Block) {
         if self.contraction.kept.is_some() {
-            for rows in rows.parts(PANEL_ROWS) {
+            for rows in rows.parts(self.contraction.size.rows) {
                 self.pack_rows(rows);
                 self.each_kept(&mut |leaf| {
                     let (lanes, narrow) = leaf.lanes();
@@ -208,7 +216,7 @@ impl<T: Real> Leaf<'_, T> {
             let (lanes, narrow) = self.lanes();
             for lanes in lanes.parts(self.lane_block(narrow)) {
                 self.pack_lanes(lanes, narrow);
-                for rows in rows.parts(PANEL_ROWS) {
+                for rows in rows.parts(self.contraction.size.rows) {
                     self.pack_rows(rows);
                     self.tiles(rows, lanes, narrow);
                 }
@@ -236,7 +244,7 @@ impl<T: Real> Leaf<'_, T> {
 
     fn lane_block(&self, narrow: bool) -> usize {
         let width = tile::size::<T>(self.machine.level, narrow)[1];
-        PANEL_LANES / width * width
+        self.contraction.size.lanes / width * width
     }
 
     fn pack_rows(&mut self, rows: Block) {

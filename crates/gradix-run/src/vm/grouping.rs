@@ -1,15 +1,15 @@
 //! Which loops of a leaf are taken in groups: as the lanes of instructions, and as rows of these.
 //!
-//! They are those of the nest's [`Shape`]. Where it names no lanes, since conditions depend on every loop or there is
+//! They are those that the nest has in lanes and unrolled. Where it names no lanes, since conditions depend on every loop or there is
 //! little to do, the innermost output is taken; and where it names no rows, the innermost other output, as instructions are
 //! worth their while on many elements only.
 
 use super::leaf::{Access, Loop, Plan};
 use super::linear::Linear;
 use super::real::Real;
-use gradix::nest::Shape;
+use gradix::nest::Leaf;
 
-/// The positions of the loops that a leaf's shape names: all that the machine takes from it.
+/// The positions of loops that the nest takes in groups: lanes, and up to two that are unrolled.
 #[derive(Clone, Debug)]
 pub struct Groups {
     pub lanes: Option<usize>,
@@ -18,8 +18,9 @@ pub struct Groups {
 }
 
 impl Groups {
-    pub fn of(shape: &Shape) -> Self {
-        Groups { lanes: shape.lanes, rows: shape.rows.map(|(p, _)| p), columns: shape.columns.map(|(p, _)| p) }
+    pub fn of(leaf: &Leaf) -> Self {
+        let mut unrolled = leaf.unrolled().map(|(position, _)| position);
+        Groups { lanes: leaf.lanes(), rows: unrolled.next(), columns: unrolled.next() }
     }
 
     /// The loop at one position goes to a later one.

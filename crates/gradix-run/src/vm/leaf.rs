@@ -164,7 +164,7 @@ pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Re
         range.high.push(high);
     }
     let guards = leaf.guards.iter().map(|g| translator.condition(g)).collect::<Result<Vec<_>, _>>()?;
-    let addend = addend(nest, leaf);
+    let addend = leaf.added(&nest.exprs).filter(|(_, taken)| !taken).map(|(addend, _)| addend);
     let mut build = Build {
         nest,
         extents: frame.extents,
@@ -192,14 +192,14 @@ pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Re
         only: OnceLock::new(),
         variants: RwLock::default(),
     };
-    let mut shape = Groups::of(&leaf.shape);
+    let mut groups = Groups::of(leaf);
     if addend.is_some() {
-        plan.gather_repeated(&mut shape);
+        plan.gather_repeated(&mut groups);
     }
-    plan.grouping = group(&plan, &shape);
-    plan.way = match &leaf.shape.panels {
-        Some(panels) => contraction(&mut plan, &shape, panels, &place).map_or(Way::Blocks, Way::Panels),
-        None => dots(&mut plan, &shape).map_or(Way::Blocks, Way::Dots),
+    plan.grouping = group(&plan, &groups);
+    plan.way = match &leaf.panels {
+        Some(panels) => contraction(&mut plan, &groups, panels, &place).map_or(Way::Blocks, Way::Panels),
+        None => dots(&mut plan, &groups).map_or(Way::Blocks, Way::Dots),
     };
     Ok(plan)
 }
@@ -209,27 +209,17 @@ pub fn clip(variables: usize, position: usize) -> [usize; 2] {
     [variables + 2 * position, variables + 2 * position + 1]
 }
 
-/// `e`, if a leaf without a reduction is `target[…] = target[…] + e` and `e` reads nothing else of the target.
-fn addend(nest: &Nest, leaf: &Leaf) -> Option<ExprId> {
-    let Expr::Binary(BinaryOp::Add, a, b) = &nest.exprs[leaf.body] else { return None };
-    let is_target =
-        |id: ExprId| matches!(&nest.exprs[id], Expr::Access(t, s) if *t == leaf.target && *s == leaf.subscripts);
-    let addend = if is_target(*a) { *b } else { *a };
-    let apart = nest.exprs.accesses(addend).all(|(buffer, _)| buffer != leaf.target);
-    (leaf.reduction.is_none() && apart && (is_target(*a) || is_target(*b))).then_some(addend)
-}
-
 impl<T: Real> Plan<T> {
     /// Outputs that the target does not depend on become loops of the reduction, where no other output's range depends
     /// on them: every element is added to in the same order as before.
-    fn gather_repeated(&mut self, shape: &mut Groups) {
+    fn gather_repeated(&mut self, groups: &mut Groups) {
         for position in (0..self.outputs).rev() {
             let variable = self.loops[position].variable;
             let ranges = self.loops[..self.outputs].iter().any(|l| l.range.uses(variable));
             if !ranges && !self.accesses[0].place.uses(variable) {
                 self.outputs -= 1;
                 self.loops[position..=self.outputs].rotate_left(1);
-                shape.move_inside(position, self.outputs);
+                groups.move_inside(position, self.outputs);
             }
         }
     }

@@ -227,7 +227,7 @@ impl Sizes<'_> {
                     Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps }
                 }
                 Step::Leaf(leaf) => Part::Leaf(Box::new(plan(&mut frame, leaf, 0)?)),
-                Step::Together(leaves) => Part::Together(Together::new(&mut frame, leaves)?),
+                Step::Together(together) => Part::Together(Together::new(&mut frame, &together.leaves)?),
             });
         }
         Ok(parts)

@@ -52,7 +52,7 @@ impl Run<'_> {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Leaf(leaf) => self.leaf(leaf, 0),
-            Step::Together(leaves) => leaves.iter().for_each(|leaf| self.leaf(leaf, 0)),
+            Step::Together(together) => together.leaves.iter().for_each(|leaf| self.leaf(leaf, 0)),
             Step::Tile(tile) => {
                 let (mut value, high) = self.bounds(&tile.range);
                 while value <= high {

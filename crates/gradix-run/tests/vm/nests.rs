@@ -2,12 +2,12 @@
 
 use crate::machine::{run, run_at};
 use gradix::Int;
-use gradix::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Panels, Scope, Shape, Step, Tile, Work};
+use gradix::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, Nest, Panels, Scope, Step, Tile, Work};
 use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
     TensorId, UnaryOp,
 };
-use gradix::target::cost::PANEL_ROWS;
+use gradix::target::PanelSize;
 use gradix_run::vm::{Level, Vm};
 use std::collections::HashMap;
 
@@ -81,8 +81,11 @@ impl Builder {
             rows_in_lanes: false,
             rows_beside: false,
             kept: None,
+            lanes_stay: false,
+            ahead: None,
+            size: PanelSize { terms: 384, rows: 96, lanes: 256 },
         };
-        let scratch = self.buffer("panels", Scope::Local(0), &[number(panels.elements(PANEL_ROWS) as i64)]);
+        let scratch = self.buffer("panels", Scope::Local(0), &[number(panels.elements() as i64)]);
         Shape { rows: Some((0, 8)), panels: Some(Panels { scratch, ..panels }), ..lanes(lane_loop) }
     }
 
@@ -124,16 +127,39 @@ pub fn count(extent: i64) -> Range {
 }
 
 pub fn loops(list: &[(usize, Range)]) -> Vec<Loop> {
-    list.iter().map(|(variable, range)| Loop { variable: *variable, range: range.clone() }).collect()
+    list.iter()
+        .map(|(variable, range)| Loop { variable: *variable, range: range.clone(), kind: Kind::Serial })
+        .collect()
+}
+
+/// Which loop runs in lanes, and which is unrolled how often.
+#[derive(Clone, Default)]
+pub struct Shape {
+    lanes: Option<usize>,
+    rows: Option<(usize, usize)>,
+    panels: Option<Panels>,
 }
 
 pub fn lanes(position: usize) -> Shape {
-    Shape { lanes: Some(position), vectors: 1, ..Shape::default() }
+    Shape { lanes: Some(position), ..Shape::default() }
 }
 
-pub fn plain(target: TensorId, subscripts: &[Affine], loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
-    let (subscripts, outputs) = (subscripts.to_vec(), loops.len());
-    Leaf { target, subscripts, loops, outputs, reduction: None, accumulate: false, guards: Vec::new(), body, shape }
+pub fn plain(target: TensorId, subscripts: &[Affine], mut loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
+    shape.lanes.into_iter().for_each(|position| loops[position].kind = Kind::Lanes(1));
+    shape.rows.into_iter().for_each(|(position, count)| loops[position].kind = Kind::Unrolled(count));
+    Leaf {
+        target,
+        subscripts: subscripts.to_vec(),
+        outputs: loops.len(),
+        loops,
+        reduction: None,
+        accumulate: false,
+        guards: Vec::new(),
+        body,
+        panels: shape.panels,
+        turn: None,
+        aligned: false,
+    }
 }
 
 pub fn close(found: &[f64], expected: &[f64]) {

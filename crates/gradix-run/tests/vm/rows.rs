@@ -1,9 +1,9 @@
 //! Leaves of short rows and short reductions: shifted and collapsed loops, sweeps, packed rows.
 
-use crate::nests::{Builder, close, count, index, lanes, loops, number, plain, range};
+use crate::nests::{Builder, Shape, close, count, index, lanes, loops, number, plain, range};
 use crate::programs::compare;
 use gradix::domain::sizes::{Known, bind};
-use gradix::nest::{Leaf, Shape, Work};
+use gradix::nest::{Leaf, Work};
 use gradix::program::{Affine, BinaryOp, Constraint, Expr, ExprId, ReduceOp, UnaryOp};
 use gradix::{Int, Resolved};
 

@@ -20,9 +20,10 @@ pub use crate::scalar::Real;
 pub use print::print;
 pub use verify::{Check, Verified, verify};
 
-use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp, TensorId};
-use crate::target::Target;
-use crate::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
+use crate::program::{
+    Affine, Atom, BinaryOp, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp, TensorId,
+};
+use crate::target::{PanelSize, Target};
 use gradix_int::Int;
 use std::collections::HashSet;
 
@@ -113,9 +114,21 @@ pub enum Step {
     Tile(Tile),
     /// A definition over a box.
     Leaf(Leaf),
-    /// Several with the same loops: they may run one after the other, or point by point in this order. Lanes run over the
-    /// innermost loop, reductions have the same outputs, and what one reads of an earlier one is at the same point.
-    Together(Vec<Leaf>),
+    /// Definitions over the same box.
+    Together(Together),
+}
+
+/// Leaves with the same loops: they may run one after the other, or point by point in this order. Lanes run over the
+/// innermost loop, reductions have the same outputs, and what one reads of an earlier one is at the same point.
+#[derive(Clone, Debug)]
+pub struct Together {
+    /// In order.
+    pub leaves: Vec<Leaf>,
+    /// How many values of the innermost loop around the lanes are taken at a time, where leaves add to the same elements for
+    /// all of them.
+    pub rows: Option<usize>,
+    /// Local results that nothing else reads: they need not be stored.
+    pub unstored: Vec<TensorId>,
 }
 
 /// `for v = max(low) to min(high) by size`
@@ -138,6 +151,23 @@ pub struct Loop {
     pub variable: usize,
     /// Bounds in sizes, tile variables and earlier loops of the leaf.
     pub range: Range,
+    /// How its values are taken.
+    pub kind: Kind,
+}
+
+/// How the values of a loop are taken.
+///
+/// Of lanes and unrolled loops no other loop's range depends, no guard and no index condition of the body: all do the
+/// same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// One after the other.
+    #[default]
+    Serial,
+    /// In vectors, so many at once: an output, or the innermost loop of the reduction.
+    Lanes(usize),
+    /// So many at once, in registers: an output beside the lanes.
+    Unrolled(usize),
 }
 
 /// One definition over a box: for every point of the first `outputs` loops, `target[subscripts]` becomes the
@@ -160,27 +190,22 @@ pub struct Leaf {
     pub guards: Vec<Constraint>,
     /// The value at one point.
     pub body: ExprId,
-    /// How it is vectorised.
-    pub shape: Shape,
-}
-
-/// How the points of a leaf are taken in groups.
-///
-/// Where `lanes` is given, that loop runs over vectors: no other loop's range and no guard or index condition of
-/// the body depends on its variable, so every lane does the same.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shape {
-    /// The position of the vectorised loop: an output, or the innermost loop of the reduction.
-    pub lanes: Option<usize>,
-    /// How many vectors are held at once.
-    pub vectors: usize,
-    /// The position of another output loop that is unrolled, and how often; no range inside depends on it.
-    pub rows: Option<(usize, usize)>,
-    /// One more of that kind, where the lanes are a reduction.
-    pub columns: Option<(usize, usize)>,
-    /// What is packed before it is used; it comes with lanes over an output, rows, a reduction whose loops are
+    /// What is packed before it is used; it comes with lanes over an output, an unrolled loop, a reduction whose loops are
     /// bounded by sizes and tiles only, and no guards.
     pub panels: Option<Panels>,
+    /// Where all that is read lies across the target: squares of the two loops are turned in registers.
+    pub turn: Option<Turn>,
+    /// Whether vectors start where lines of the caches do: some elements are then computed twice.
+    pub aligned: bool,
+}
+
+/// The positions of two loops of a leaf: along them the target and what is read have their neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// That of the target.
+    pub along_target: usize,
+    /// That of what is read.
+    pub along_source: usize,
 }
 
 /// The operands of a contraction that are packed: parts of the body that together hold all of its accesses.
@@ -204,13 +229,19 @@ pub struct Panels {
     pub rows_beside: bool,
     /// The position of an output, if packed rows are kept for all of its values: blocks of lanes.
     pub kept: Option<usize>,
+    /// Whether packed lanes serve for several values of the loops around.
+    pub lanes_stay: bool,
+    /// The position of the output whose next value's lanes are brought closer, where they are one block of memory in place.
+    pub ahead: Option<usize>,
+    /// How much is packed at a time; rows are those of a register tile where they are not kept.
+    pub size: PanelSize,
 }
 
 impl Panels {
-    /// The space for the operands, with `rows` rows at a time where they are not kept.
-    pub fn elements(&self, rows: usize) -> usize {
-        let rows = if self.kept.is_some() { PANEL_ROWS } else { rows };
-        PANEL_TERMS * (self.by_row.len() * rows + self.by_term.len() + self.by_lane.len() * PANEL_LANES)
+    /// The space for the operands.
+    pub fn elements(&self) -> usize {
+        let PanelSize { terms, rows, lanes } = self.size;
+        terms * (self.by_row.len() * rows + self.by_term.len() + self.by_lane.len() * lanes)
     }
 }
 
@@ -281,6 +312,14 @@ impl std::ops::IndexMut<TensorId> for Nest {
     }
 }
 
+impl Together {
+    /// How many loops are around all accumulators.
+    pub fn outputs(&self) -> usize {
+        let reductions = self.leaves.iter().filter(|leaf| leaf.reduction.is_some());
+        reductions.map(|leaf| leaf.outputs).min().unwrap_or(self.leaves[0].loops.len() - 1)
+    }
+}
+
 impl Work {
     /// All in one item.
     pub fn single() -> Self {
@@ -289,6 +328,46 @@ impl Work {
 }
 
 impl Leaf {
+    /// The position of the loop in lanes.
+    pub fn lanes(&self) -> Option<usize> {
+        self.loops.iter().position(|l| matches!(l.kind, Kind::Lanes(_)))
+    }
+
+    /// How many vectors are held at once.
+    pub fn vectors(&self) -> usize {
+        let vectors = self.loops.iter().find_map(|l| if let Kind::Lanes(count) = l.kind { Some(count) } else { None });
+        vectors.unwrap_or(1)
+    }
+
+    /// The positions of unrolled loops, and how often each is.
+    pub fn unrolled(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let count = |l: &Loop| if let Kind::Unrolled(count) = l.kind { Some(count) } else { None };
+        self.loops.iter().enumerate().filter_map(move |(position, l)| Some((position, count(l)?)))
+    }
+
+    /// The first of them.
+    pub fn rows(&self) -> Option<(usize, usize)> {
+        self.unrolled().next()
+    }
+
+    /// Whether it is pointwise, and all values of a variable write to the same element.
+    pub fn shares(&self, variable: usize) -> bool {
+        self.reduction.is_none() && !self.subscripts.iter().any(|subscript| subscript.uses_index(variable))
+    }
+
+    /// What it adds to its target or, with `true`, takes from it, if it is pointwise and does no more.
+    pub fn added(&self, exprs: &Exprs) -> Option<(ExprId, bool)> {
+        let is_held =
+            |id: ExprId| matches!(&exprs[id], Expr::Access(read, at) if *read == self.target && *at == self.subscripts);
+        let reads_held = |id: ExprId| exprs.accesses(id).any(|(read, _)| read == self.target);
+        match exprs[self.body] {
+            Expr::Binary(BinaryOp::Add, held, term) if is_held(held) && !reads_held(term) => Some((term, false)),
+            Expr::Binary(BinaryOp::Add, term, held) if is_held(held) && !reads_held(term) => Some((term, false)),
+            Expr::Binary(BinaryOp::Sub, held, term) if is_held(held) && !reads_held(term) => Some((term, true)),
+            _ => None,
+        }
+    }
+
     /// What holds for the variables of its loops and wherever the body is evaluated.
     pub fn domain(&self) -> Vec<Constraint> {
         let ranges = self.loops.iter().flat_map(|l| l.range.constraints(l.variable).collect::<Vec<_>>());
@@ -302,7 +381,7 @@ pub fn leaves(steps: &[Step]) -> Vec<&Leaf> {
         match step {
             Step::Tile(tile) => leaves(&tile.steps),
             Step::Leaf(leaf) => vec![leaf],
-            Step::Together(leaves) => leaves.iter().collect(),
+            Step::Together(together) => together.leaves.iter().collect(),
         }
     }
     steps.iter().flat_map(of_step).collect()

@@ -1,9 +1,9 @@
 //! A [`Nest`] as text, for people and for tests.
 
-use super::{Buffer, Kernel, Leaf, Nest, Panels, Scope, Step, Tile};
+use super::{Buffer, Kernel, Kind, Leaf, Nest, Panels, Scope, Step, Tile, Together};
 use crate::program::print;
 use crate::program::{Affine, Constraint, ExprId, Range, ReduceOp, TensorId};
-use crate::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
+use crate::target::PanelSize;
 use std::fmt::Write;
 
 /// The whole nest.
@@ -44,8 +44,13 @@ fn print_step(nest: &Nest, kernel: &Kernel, step: &Step, depth: usize, text: &mu
             steps.iter().for_each(|step| print_step(nest, kernel, step, depth + 1, text));
         }
         Step::Leaf(leaf) => print_leaf(nest, kernel, leaf, depth, text),
-        Step::Together(leaves) => {
-            let _ = writeln!(text, "{}together:", "  ".repeat(depth));
+        Step::Together(Together { leaves, rows, unstored }) => {
+            let rows = rows.map_or(String::new(), |count| format!(" rows x{count}"));
+            let _ = writeln!(text, "{}together{rows}:", "  ".repeat(depth));
+            let kept: Vec<&str> = unstored.iter().map(|buffer| nest[*buffer].name.as_str()).collect();
+            if !kept.is_empty() {
+                let _ = writeln!(text, "{}in registers only: {}", "  ".repeat(depth + 1), kept.join(", "));
+            }
             leaves.iter().for_each(|leaf| print_leaf(nest, kernel, leaf, depth + 1, text));
         }
     }
@@ -55,21 +60,21 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
     let names: Vec<&str> = kernel.variables.iter().map(String::as_str).collect();
     let buffers: Vec<&str> = nest.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
     let expression = |id: ExprId| print::expression(&nest.params, &nest.exprs, &buffers, &names, id);
-    if let Some(panels) = &leaf.shape.panels {
+    if let Some(panels) = &leaf.panels {
         print_panels(nest, leaf, panels, &names, &expression, &"  ".repeat(depth), text);
+    }
+    if let Some(turn) = leaf.turn {
+        let [source, target] =
+            [turn.along_source, turn.along_target].map(|position| names[leaf.loops[position].variable]);
+        let _ = writeln!(text, "{}turn squares of {source} and {target}:", "  ".repeat(depth));
     }
     let mut depth = depth;
     for (position, l) in leaf.loops.iter().enumerate() {
-        let mut how = String::new();
-        if leaf.shape.lanes == Some(position) {
-            let _ = write!(how, " lanes x{}", leaf.shape.vectors);
-        }
-        if let Some((_, count)) = leaf.shape.rows.filter(|(p, _)| *p == position) {
-            let _ = write!(how, " rows x{count}");
-        }
-        if let Some((_, count)) = leaf.shape.columns.filter(|(p, _)| *p == position) {
-            let _ = write!(how, " columns x{count}");
-        }
+        let how = match l.kind {
+            Kind::Serial => String::new(),
+            Kind::Lanes(vectors) => format!(" lanes x{vectors}"),
+            Kind::Unrolled(count) => format!(" unrolled x{count}"),
+        };
         let kind = if position < leaf.outputs { "for" } else { reduction_name(leaf.reduction) };
         let range = print_range(nest, kernel, &l.range);
         let _ = writeln!(text, "{}{kind} {} in {range}{how}:", "  ".repeat(depth), names[l.variable]);
@@ -87,8 +92,9 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
         (Some(op), false) => format!("= {} of", op.name()),
     };
     let place = print_access(nest, leaf.target, &subscripts);
+    let aligned = if leaf.aligned { ", aligned" } else { "" };
     let body = expression(leaf.body);
-    let _ = writeln!(text, "{}{place} {becomes} {body}", "  ".repeat(depth));
+    let _ = writeln!(text, "{}{place} {becomes} {body}{aligned}", "  ".repeat(depth));
 }
 
 /// What is packed before the register tiles run: the parts of the body by what they depend on, and how each gets there.
@@ -102,11 +108,8 @@ fn print_panels(
     text: &mut String,
 ) {
     let scratch = &nest[panels.scratch].name;
-    let rows = if panels.kept.is_some() { PANEL_ROWS } else { leaf.shape.rows.map_or(1, |(_, count)| count) };
-    let _ = writeln!(
-        text,
-        "{margin}pack into {scratch}, {PANEL_TERMS} terms, {rows} rows and {PANEL_LANES} lanes at a time:"
-    );
+    let PanelSize { terms, rows, lanes } = panels.size;
+    let _ = writeln!(text, "{margin}pack into {scratch}, {terms} terms, {rows} rows and {lanes} lanes at a time:");
     let kept = panels.kept.map(|position| format!(", kept for all {}", names[leaf.loops[position].variable]));
     let rows = match (panels.rows_in_place, panels.rows_beside, panels.rows_in_lanes) {
         (true, ..) => "read in place".to_string(),
@@ -114,8 +117,13 @@ fn print_panels(
         (false, false, true) => "in vectors along the terms".to_string(),
         (false, false, false) => "one by one".to_string(),
     };
-    let lanes = if panels.lanes_in_place { "read in place" } else { "in vectors" };
-    let how = [rows + &kept.unwrap_or_default(), lanes.to_string(), "one by one".to_string()];
+    let ahead = panels.ahead.map(|position| format!(", the next {} ahead", names[leaf.loops[position].variable]));
+    let lanes = match (panels.lanes_in_place, panels.lanes_stay) {
+        (true, _) => "read in place".to_string() + &ahead.unwrap_or_default(),
+        (false, false) => "in vectors".to_string(),
+        (false, true) => "in vectors, unless they are there".to_string(),
+    };
+    let how = [rows + &kept.unwrap_or_default(), lanes, "one by one".to_string()];
     for ((what, parts), how) in
         [("rows", &panels.by_row), ("lanes", &panels.by_lane), ("terms", &panels.by_term)].iter().zip(how)
     {

@@ -8,6 +8,7 @@
 mod arrange;
 mod block;
 mod group;
+mod loops;
 mod order;
 pub mod print;
 mod reach;
@@ -17,14 +18,38 @@ mod turn;
 pub use arrange::{arrange, lanes, name};
 pub use print::print;
 
-use crate::program::{Affine, Definition, Program};
+use crate::nest::{Buffer, Kernel};
+use crate::program::{Affine, Definition, Exprs, Program, TensorId};
+use crate::scalar::Real;
 use crate::target::Target;
+use std::collections::BTreeMap;
 
 /// The decisions for a whole program.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Run in order.
+    /// What is computed together, in order.
     pub groups: Vec<Group>,
+    /// The loops of each group, and of what combines parts; their leaves address whole tensors.
+    pub kernels: Vec<Kernel>,
+    /// The tensors, by number, and what else is needed: parts of reductions, packed operands.
+    pub buffers: Vec<Buffer>,
+    /// Which buffers hold a slab.
+    pub slabs: BTreeMap<TensorId, Slab>,
+    /// The expressions of the loops.
+    pub exprs: Exprs,
+    /// Whether loops are plain.
+    pub plain: bool,
+}
+
+/// How a local buffer holds a slab.
+#[derive(Clone, Debug)]
+pub struct Slab {
+    /// The dimension of the slab index.
+    pub dimension: usize,
+    /// How far before the slab it begins.
+    pub before: i64,
+    /// If it is kept from tile to tile: its extent, and each value of the slab index has its place modulo that.
+    pub ring: Option<i64>,
 }
 
 /// Definitions that are computed together.
@@ -86,7 +111,9 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
     extents
 }
 
-/// Decides for a whole program and a machine.
-pub fn schedule(program: &Program, estimate: &[f64], target: &Target) -> Schedule {
-    Schedule { groups: group::group(program, estimate, target) }
+/// Decides for a whole program, a type of elements and a machine; with plain loops where the time to compile counts for
+/// more.
+pub fn schedule(program: &Program, estimate: &[f64], (real, target): (Real, &Target), plain: bool) -> Schedule {
+    let groups = group::group(program, estimate, target);
+    loops::loops(program, groups, estimate, (real, target), plain)
 }

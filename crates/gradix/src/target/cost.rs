@@ -254,17 +254,24 @@ pub const PACKED_ROWS: f64 = 40.0;
 pub const PACKED_VECTORS: f64 = 12.0;
 /// The most operands of a contraction that are packed.
 pub const PACKED_OPERANDS: usize = 6;
-/// How many terms of a reduction are packed at a time, at most: a row of f64 takes 3 KiB, those of a tile stay in the
-/// first cache.
-pub const PANEL_TERMS: usize = 384;
-/// How many lanes are packed at a time, at most: with all terms 768 KiB of f64, in the second cache.
-pub const PANEL_LANES: usize = 256;
-/// How many rows are packed at a time, where they are kept: with all terms 288 KiB of f64, beside the lanes.
-pub const PANEL_ROWS: usize = 96;
+/// The terms that are packed at a time: a row of them is so much of the first cache, and those of a tile stay in it.
+pub const L1_SHARE_OF_ROW: f64 = 1.0 / 16.0;
+/// The lanes that are packed at a time: with all terms so much of the second cache.
+pub const L2_SHARE_OF_LANES: f64 = 3.0 / 8.0;
+/// The rows that are packed at a time, where they are kept: with all terms so much of the second cache, beside the lanes.
+pub const L2_SHARE_OF_ROWS: f64 = 9.0 / 64.0;
+/// Panels have a multiple of so many terms and rows, and at least as many: more than a register tile has.
+pub const PANEL_MULTIPLE: i64 = 32;
+/// The same for lanes: as many as the widest register tile has.
+pub const PANEL_LANES_MULTIPLE: i64 = 64;
 /// Rows of a multiple of so many elements fall into the same few lines of the cache; a gap keeps them apart.
 pub const ALIASED_ROW_ELEMENTS: f64 = 256.0;
 /// The gap, in lines of f64.
 pub const ROW_GAP_LINES: i64 = 2;
+/// Vectors that are taken at a time where leaves run together and something is reduced: sums don't wait for each other.
+pub const TOGETHER_VECTORS: usize = 2;
+/// Rows that are taken at a time where leaves run together and something adds to one element for each of them.
+pub const TOGETHER_ROWS: usize = 4;
 /// More statements than this don't share registers well.
 pub const STATEMENTS_TOGETHER: usize = 6;
 /// Residue classes that an output is taken apart into, at most: each has loops of its own.

@@ -47,6 +47,17 @@ pub struct Target {
     pub sum_parts: i64,
 }
 
+/// How much of a contraction's operands is packed at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PanelSize {
+    /// Terms of the reduction.
+    pub terms: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Lanes.
+    pub lanes: usize,
+}
+
 const KIB: i64 = 1024;
 
 /// Servers from Skylake-X, desktops from Zen 4 on. The caches of a core are those of Sapphire Rapids; the last one is as
@@ -136,6 +147,18 @@ impl Target {
     /// How many f64 a share of the second cache holds.
     pub fn l2_elements(&self, share: f64) -> f64 {
         share * self.l2_bytes as f64 / Real::F64.bytes() as f64
+    }
+
+    /// How much of a contraction's operands is packed at a time.
+    pub fn panels(&self) -> PanelSize {
+        let held = |bytes: i64, share: f64, least: i64| {
+            let many = (bytes as f64 * share / Real::F64.bytes() as f64) as i64;
+            (many.max(least) / least * least) as usize
+        };
+        let terms = held(self.l1_bytes, cost::L1_SHARE_OF_ROW, cost::PANEL_MULTIPLE);
+        let beside = |share: f64, multiple: i64| held(self.l2_bytes, share / terms as f64, multiple);
+        let rows = beside(cost::L2_SHARE_OF_ROWS, cost::PANEL_MULTIPLE);
+        PanelSize { terms, rows, lanes: beside(cost::L2_SHARE_OF_LANES, cost::PANEL_LANES_MULTIPLE) }
     }
 
     /// Items of work where each of them repeats something.

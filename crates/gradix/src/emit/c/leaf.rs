@@ -1,13 +1,13 @@
 //! A leaf as C loops: element by element, or over vectors with several rows and vectors at once.
 
 use super::lanes::{Place, Vectors, all, combine, neutral, total};
-use super::{decide, library, panel, transpose};
+use super::{library, panel, transpose};
 use crate::emit::draft::Draft;
 use crate::emit::integers::smaller;
 use crate::emit::names::Names;
 use crate::emit::tree::{Callee, Code, Head, Routine, Type, Value};
 use crate::emit::values::{Instance, Instances, Values};
-use crate::nest::{Leaf, Loop, Real, Shape};
+use crate::nest::{Kind, Leaf, Loop, Real};
 use crate::program::{ExprId, ReduceOp};
 
 /// What is needed to write one kernel.
@@ -28,10 +28,10 @@ impl<'a> Writer<'a> {
     /// Writes a leaf.
     pub fn leaf(&mut self, leaf: &Leaf) {
         let saved = self.names.variables.clone();
-        match (decide::turn(self.names.nest, leaf), leaf.shape.lanes) {
+        match (leaf.turn, leaf.lanes()) {
             (Some(turn), _) => transpose::write(self, leaf, &turn),
             (None, None) => self.scalar(leaf),
-            (None, Some(_)) if leaf.shape.panels.is_some() => panel::write(self, leaf),
+            (None, Some(_)) if leaf.panels.is_some() => panel::write(self, leaf),
             (None, Some(lanes)) if lanes < leaf.outputs => self.outputs_in_lanes(leaf, lanes),
             (None, Some(lanes)) => self.reduction_in_lanes(leaf, lanes),
         }
@@ -101,23 +101,17 @@ impl<'a> Writer<'a> {
 
     /// Lanes over an output: `others { rows { lanes { reduction } } }`.
     fn outputs_in_lanes(&mut self, leaf: &Leaf, lanes: usize) {
-        let rows = leaf.shape.rows;
+        let rows = leaf.rows();
         let set_apart = |position: usize| position == lanes || rows.is_some_and(|(r, _)| r == position);
         let opened = self.open_loops((0..leaf.outputs).filter(|p| !set_apart(*p)).map(|p| &leaf.loops[p]));
         let lane = &leaf.loops[lanes];
-        let aligned = decide::aligned(self.names.nest, &[leaf], lane);
+        let aligned = Some(leaf).filter(|leaf| leaf.aligned);
         self.over_rows(leaf, rows, &mut |writer, row_names| {
             let range = writer.range(lane);
-            writer.over_lanes(
-                range,
-                lane.variable,
-                leaf.shape.vectors.max(1),
-                aligned,
-                &mut |writer, instances, count| {
-                    let rows = rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
-                    writer.body_in_lanes(leaf, Instances { rows, ..instances }, row_names.len().max(1), count);
-                },
-            );
+            writer.over_lanes(range, lane.variable, leaf.vectors(), aligned, &mut |writer, instances, count| {
+                let rows = rows.map(|(r, _)| (leaf.loops[r].variable, row_names.to_vec()));
+                writer.body_in_lanes(leaf, Instances { rows, ..instances }, row_names.len().max(1), count);
+            });
         });
         self.draft.close(opened);
     }
@@ -249,8 +243,9 @@ impl<'a> Writer<'a> {
 
     /// Lanes over the innermost loop of the reduction: `outputs { rows { columns { reduction { lanes } } } }`.
     fn reduction_in_lanes(&mut self, leaf: &Leaf, lanes: usize) {
-        let Shape { rows, columns, .. } = leaf.shape;
-        let apart = |p: &usize| rows.iter().chain(&columns).any(|(position, _)| position == p);
+        let mut unrolled = leaf.unrolled();
+        let (rows, columns) = (unrolled.next(), unrolled.next());
+        let apart = |p: &usize| leaf.loops[*p].kind != Kind::Serial;
         let opened = self.open_loops((0..leaf.outputs).filter(|p| !apart(p)).map(|p| &leaf.loops[p]));
         self.over_rows(leaf, rows, &mut |writer, row_names| {
             writer.over_rows(leaf, columns, &mut |writer, column_names| {
@@ -275,7 +270,7 @@ impl<'a> Writer<'a> {
     /// The elements of some rows and columns.
     fn reduce_in_lanes(&mut self, leaf: &Leaf, lanes: usize, elements: Instances, count: usize) {
         let op = leaf.reduction.expect("lanes of a reduction");
-        let vectors = leaf.shape.vectors.max(1);
+        let vectors = leaf.vectors();
         let sums = self.accumulators(op, count, vectors);
         let opened = self.open_loops(&leaf.loops[leaf.outputs..lanes]) + self.open_guards(leaf);
         let range = self.range(&leaf.loops[lanes]);

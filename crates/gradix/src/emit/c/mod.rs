@@ -1,6 +1,5 @@
 //! C11 with the vector types of GCC and Clang.
 
-mod decide;
 mod lanes;
 mod leaf;
 pub mod library;
@@ -157,19 +156,19 @@ fn items(w: &mut Writer, kernel: &Kernel, [low, high, step]: [Value; 3]) {
     w.draft.fix(&last, smaller(high, &first + step - 1));
     w.draft.mention(&first);
     w.draft.mention(&last);
-    kernel.steps.iter().for_each(|step| write_step(w, step, &kernel.steps));
+    kernel.steps.iter().for_each(|step| write_step(w, step));
     w.draft.close(1);
 }
 
-fn write_step(w: &mut Writer, step: &Step, all: &[Step]) {
+fn write_step(w: &mut Writer, step: &Step) {
     match step {
         Step::Leaf(leaf) => w.leaf(leaf),
-        Step::Together(leaves) => together::write(w, leaves, all),
+        Step::Together(how) => together::write(w, how),
         Step::Tile(tile) => {
             let (low, high) = (w.names.low(&tile.range), w.names.high(&tile.range));
             let v = w.names.variables[tile.variable].clone();
             w.draft.each_to(&v, low, high, tile.size);
-            tile.steps.iter().for_each(|step| write_step(w, step, all));
+            tile.steps.iter().for_each(|step| write_step(w, step));
             w.draft.close(1);
         }
     }

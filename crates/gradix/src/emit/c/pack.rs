@@ -9,7 +9,6 @@ use crate::emit::tree::{Callee, Code, Type, Value};
 use crate::emit::values::{Instance, Instances};
 use crate::nest::Loop;
 use crate::program::ExprId;
-use crate::target::cost::PANEL_TERMS;
 
 impl Contraction<'_> {
     pub fn pack_terms(&self, w: &mut Writer, parts: &Parts) {
@@ -18,7 +17,7 @@ impl Contraction<'_> {
         }
         let at = self.open_terms(w, parts);
         for (number, value) in numbers(w, &self.panels.by_term).into_iter().enumerate() {
-            w.draft.assign(&parts.term_panel.at(&at + number * PANEL_TERMS), value);
+            w.draft.assign(&parts.term_panel.at(&at + number * self.panels.size.terms), value);
         }
         self.close_terms(w, &at);
     }
@@ -31,7 +30,7 @@ impl Contraction<'_> {
         } else if !packed.is_empty() {
             let mut place = vec![block.clone(), parts.last_lane.clone()];
             place.extend(parts.boxes.iter().flat_map(|span| [span.start.clone(), span.end.clone()]));
-            place.extend(self.lanes_stay(w).into_iter().flatten().map(|v| w.names.variables[v].clone()));
+            place.extend(self.moving(w).into_iter().map(|v| w.names.variables[v].clone()));
             w.draft.when(any_differs(packed, &place));
             packed.iter().zip(&place).for_each(|(held, now)| w.draft.assign(held, now));
         }
@@ -82,7 +81,7 @@ impl Contraction<'_> {
         let u = w.draft.fresh("u", Type::Whole);
         w.draft.steps(&u, 0, self.row_count, 1);
         let panels: Vec<Value> =
-            (0..self.panels.by_row.len()).map(|n| self.row_panel(parts, n) + &u * PANEL_TERMS).collect();
+            (0..self.panels.by_row.len()).map(|n| self.row_panel(parts, n) + &u * self.panels.size.terms).collect();
         w.draft.when(u.at_least(&group.rows));
         for panel in &panels {
             let clear = Callee::of("gx_clear", Type::Nothing, &library::CLEAR);
@@ -105,7 +104,7 @@ impl Contraction<'_> {
 
     /// Where the rows of an operand are packed to.
     pub fn row_panel(&self, parts: &Parts, number: usize) -> Value {
-        &parts.row_panel + number * self.row_count * PANEL_TERMS
+        &parts.row_panel + number * self.row_count * self.panels.size.terms
     }
 
     /// Packs the terms of a row along the innermost loop.

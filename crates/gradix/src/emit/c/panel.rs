@@ -21,12 +21,12 @@ use crate::emit::integers::smaller;
 use crate::emit::tree::{Callee, Operator, Type, Value};
 use crate::nest::{Leaf, Loop, Nest, Panels};
 use crate::program::{Affine, Expr, ExprId, ReduceOp, TensorId};
-use crate::target::cost::{PANEL_LANES, PANEL_ROWS, PANEL_TERMS};
+use crate::target::PanelSize;
 
 /// Writes a leaf that has panels, rows and lanes.
 pub fn write(w: &mut Writer, leaf: &Leaf) {
     let (Some(panels), Some(lanes), Some((rows, row_count)), Some(op)) =
-        (&leaf.shape.panels, leaf.shape.lanes, leaf.shape.rows, leaf.reduction)
+        (&leaf.panels, leaf.lanes(), leaf.rows(), leaf.reduction)
     else {
         unreachable!("verified: panels come with lanes, rows and a reduction");
     };
@@ -37,7 +37,7 @@ pub fn write(w: &mut Writer, leaf: &Leaf) {
         op,
         kept: panels.kept.map(|position| &leaf.loops[position]),
         others: (0..leaf.outputs).filter(|p| !apart(p)).map(|p| &leaf.loops[p]).collect(),
-        vectors: leaf.shape.vectors.max(1),
+        vectors: leaf.vectors(),
         row_count,
         row: &leaf.loops[rows],
         lane: &leaf.loops[lanes],
@@ -145,40 +145,39 @@ impl Contraction<'_> {
 
     /// Declares the tables, outside all loops: they are filled when the numbers of terms change.
     fn declare_tables(&self, w: &mut Writer) -> Tables {
-        let mut tables = Tables::default();
+        let (mut tables, terms) = (Tables::default(), self.panels.size.terms);
         if self.rows_by_table() {
-            tables.by_row = self.panels.by_row.iter().map(|_| table(w, "row_at")).collect();
-            tables.packed_row = Some(counting_table(w, "row_at", 1.into()));
+            tables.by_row = self.panels.by_row.iter().map(|_| table(w, "row_at", terms)).collect();
+            tables.packed_row = Some(counting_table(w, "row_at", terms, 1.into()));
         }
         if self.lanes_by_table() {
-            tables.by_lane = self.panels.by_lane.iter().map(|_| table(w, "lane_at")).collect();
-            tables.packed_lane = Some(counting_table(w, "lane_at", self.lane_term()));
+            tables.by_lane = self.panels.by_lane.iter().map(|_| table(w, "lane_at", terms)).collect();
+            tables.packed_lane = Some(counting_table(w, "lane_at", terms, self.lane_term()));
         }
         if self.rows_by_table() || self.lanes_by_table() {
             tables.held = self.terms.iter().map(|_| w.draft.variable("held", -1)).collect();
         }
-        if let Some(moving) = self.lanes_stay(w) {
-            let count = moving.len() + 2 + 2 * self.terms.len();
+        if self.panels.lanes_stay {
+            let count = self.moving(w).len() + 2 + 2 * self.terms.len();
             tables.packed = (0..count).map(|_| w.draft.variable("packed", i64::MIN)).collect();
         }
         tables
     }
 
-    /// The outputs around that packed lanes depend on, if they are the same for all values of another one.
-    pub fn lanes_stay(&self, w: &Writer) -> Option<Vec<usize>> {
+    /// The outputs around that packed lanes depend on.
+    pub fn moving(&self, w: &Writer) -> Vec<usize> {
         let (exprs, count) = (&w.names.nest.exprs, w.names.variables.len());
         let used: Vec<Vec<bool>> = self.panels.by_lane.iter().map(|id| exprs.used_indices(*id, count)).collect();
         let around = self.others.iter().map(|l| l.variable);
-        let moving: Vec<usize> = around.filter(|v| used.iter().any(|used| used[*v])).collect();
-        (!self.panels.lanes_in_place && moving.len() < self.others.len()).then_some(moving)
+        around.filter(|v| used.iter().any(|used| used[*v])).collect()
     }
 
     fn write(&self, w: &mut Writer, tables: Tables) {
         let scratch = w.names.address(self.panels.scratch, &[Affine::constant(0)]);
         let row_panel = w.draft.constant("rows", scratch);
-        let kept_rows = if self.kept.is_some() { PANEL_ROWS } else { self.row_count };
-        let term_panel = w.draft.constant("terms", &row_panel + self.panels.by_row.len() * PANEL_TERMS * kept_rows);
-        let lane_panel = w.draft.constant("lanes", &term_panel + self.panels.by_term.len() * PANEL_TERMS);
+        let PanelSize { terms, rows, .. } = self.panels.size;
+        let term_panel = w.draft.constant("terms", &row_panel + self.panels.by_row.len() * terms * rows);
+        let lane_panel = w.draft.constant("lanes", &term_panel + self.panels.by_term.len() * terms);
         let (low, high) = w.range(self.row);
         let (first_row, last_row) = (w.draft.constant("m", low), w.draft.constant("m", high));
         let enough = (&last_row - &first_row + 1).at_least(self.row_count);
@@ -203,10 +202,10 @@ impl Contraction<'_> {
         }
     }
 
-    /// How far each loop of the reduction advances, so that a box has at most `PANEL_TERMS` terms, and all have about as many.
+    /// How far each loop of the reduction advances, so that a box has at most as many terms as a panel, and all have about as many.
     fn spans(&self, w: &mut Writer) -> Vec<Span> {
         let evenly = Callee::of("gx_evenly", Type::Whole, &library::EVENLY);
-        let room = w.draft.variable("room", PANEL_TERMS);
+        let room = w.draft.variable("room", self.panels.size.terms);
         let mut spans = Vec::new();
         for l in self.terms.iter().rev() {
             let (low, high) = w.range(l);
@@ -239,7 +238,7 @@ impl Contraction<'_> {
 
     /// Some rows at a time: for each box, rows are packed and kept for all blocks of lanes.
     fn by_rows(&self, w: &mut Writer, mut parts: Parts, blocks: &Loop) {
-        let height = PANEL_ROWS / self.row_count * self.row_count;
+        let height = self.panels.size.rows / self.row_count * self.row_count;
         self.start_fresh(w, &parts);
         self.open_boxes(w, &parts);
         self.pack_terms(w, &parts);
@@ -279,7 +278,7 @@ impl Contraction<'_> {
 
     /// Where a group of rows is packed to, among those that are kept.
     fn own_panel(&self, panels: &Value, group: &Group, parts: &Parts) -> Value {
-        let size = self.panels.by_row.len() * self.row_count * PANEL_TERMS;
+        let size = self.panels.by_row.len() * self.row_count * self.panels.size.terms;
         panels + (&group.first - &parts.first_row) / self.row_count * size
     }
 
@@ -290,7 +289,7 @@ impl Contraction<'_> {
         let (low, high) = w.range(self.lane);
         let (first, last) = (w.draft.constant("n", low), w.draft.constant("n", high));
         let block = w.draft.fresh("block", Type::Whole);
-        let block_width = Value::from(PANEL_LANES) / self.width() * self.width();
+        let block_width = Value::from(self.panels.size.lanes) / self.width() * self.width();
         w.draft.each(&block, &first, &last, block_width.clone());
         w.draft.fix(stop, smaller(last, &block + block_width - 1));
         if let Some(enough) = &parts.enough_lanes {
@@ -396,14 +395,14 @@ pub fn any_differs(held: &[Value], now: &[Value]) -> Value {
 }
 
 /// A table for the terms of a box.
-fn table(w: &mut Writer, stem: &str) -> Value {
-    w.draft.array(stem, &Type::Whole, PANEL_TERMS)
+fn table(w: &mut Writer, stem: &str, terms: usize) -> Value {
+    w.draft.array(stem, &Type::Whole, terms)
 }
 
 /// A table of terms that are as far apart as each other.
-fn counting_table(w: &mut Writer, stem: &str, step: Value) -> Value {
-    let (table, at) = (table(w, stem), w.draft.fresh("at", Type::Whole));
-    w.draft.steps(&at, 0, PANEL_TERMS, 1);
+fn counting_table(w: &mut Writer, stem: &str, terms: usize, step: Value) -> Value {
+    let (table, at) = (table(w, stem, terms), w.draft.fresh("at", Type::Whole));
+    w.draft.steps(&at, 0, terms, 1);
     w.draft.assign(&table.at(&at), &at * step);
     w.draft.close(1);
     table

@@ -1,6 +1,5 @@
 //! The innermost part of a contraction as C: the register tile, a function, and its calls.
 
-use super::decide;
 use super::lanes::{Place, all, combine, load, neutral, put};
 use super::leaf::{Writer, lanes_of};
 use super::panel::{Contraction, Group, Parts, element};
@@ -8,7 +7,6 @@ use crate::emit::integers::smaller;
 use crate::emit::tree::{Callee, Operator, Routine, Type, Value};
 use crate::emit::values::{Instance, Instances};
 use crate::program::ExprId;
-use crate::target::cost::PANEL_TERMS;
 
 /// What the function takes.
 struct Parameters {
@@ -158,7 +156,7 @@ impl Contraction<'_> {
         let mut operands = vec![parts.terms.clone()];
         operands.extend(self.row_operands(w, parts, &first_row, &first_lane));
         operands.extend(self.lane_operands(w, parts, &first_row, &first_lane, &panel));
-        operands.extend((0..self.panels.by_term.len()).map(|n| &parts.term_panel + n * PANEL_TERMS));
+        operands.extend((0..self.panels.by_term.len()).map(|n| &parts.term_panel + n * self.panels.size.terms));
         operands.extend(ahead);
         let corner = match (&parts.enough_rows, &parts.enough_lanes) {
             (None, None) => None,
@@ -207,10 +205,11 @@ impl Contraction<'_> {
     }
 
     fn row_operands(&self, w: &Writer, parts: &Parts, first_row: &Value, first_lane: &Value) -> Vec<Value> {
+        let all_terms = self.panels.size.terms;
         let operand = |(number, id): (usize, &ExprId)| {
             let packed = self.row_panel(parts, number);
             let Some(enough) = &parts.enough_rows else {
-                let (row_step, term) = if self.panels.rows_beside { (1, self.row_count) } else { (PANEL_TERMS, 1) };
+                let (row_step, term) = if self.panels.rows_beside { (1, self.row_count) } else { (all_terms, 1) };
                 return [packed, row_step.into(), term.into()];
             };
             let (address, [row_step, term]) = self.in_place(w, *id, parts, first_row, first_lane);
@@ -218,7 +217,7 @@ impl Contraction<'_> {
                 (Some(table), Some(packed)) => enough.choose(table, packed),
                 _ => enough.choose(term, 1),
             };
-            [enough.choose(address, packed), enough.choose(row_step, PANEL_TERMS), terms]
+            [enough.choose(address, packed), enough.choose(row_step, all_terms), terms]
         };
         self.panels.by_row.iter().enumerate().flat_map(operand).collect()
     }
@@ -248,8 +247,7 @@ impl Contraction<'_> {
 
     /// What is read next: each group of rows brings a part of it closer.
     fn ahead(&self, w: &mut Writer, parts: &Parts, block: &Value, group: &Value) -> Option<Value> {
-        let decide::Ahead { operand, next } = decide::ahead(w.names.nest, self.leaf)?;
-        let next = &self.leaf.loops[next];
+        let (next, operand) = (&self.leaf.loops[self.panels.ahead?], self.panels.by_lane[0]);
         let (now, (_, last)) = (w.variable(next), w.range(next));
         w.names.variables[next.variable] = smaller(&now + 1, last);
         let (address, _) = self.in_place(w, operand, parts, group, block);

@@ -1,12 +1,11 @@
 //! Leaves with the same loops as C: one loop over vectors, in which each leaf is a statement.
 
-use super::decide::{self, Role};
 use super::lanes::{Place, combine};
 use super::leaf::Writer;
 use crate::emit::integers::{larger, smaller};
 use crate::emit::tree::{Code, Operator, Value};
 use crate::emit::values::{Instance, Instances, Values};
-use crate::nest::{Leaf, Loop, Step};
+use crate::nest::{Leaf, Loop, Together};
 use crate::program::{Expr, ExprId, Exprs, ReduceOp};
 use std::ops::Range;
 
@@ -17,38 +16,61 @@ struct Running<'a> {
     sums: Vec<Vec<Value>>,
 }
 
-/// Leaves that run together.
+/// What one of several leaves does at a point.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    /// Stores a value.
+    Store,
+    /// Combines a value with its accumulator.
+    Reduce(ReduceOp),
+    /// Adds a term to its target, or with `true` takes it from there, once for all rows.
+    Add(ExprId, bool),
+}
+
+/// Some of the leaves that run together, for some rows.
 #[derive(Clone)]
-struct Together<'a> {
+struct Statements<'a> {
     leaves: Vec<(&'a Leaf, Role)>,
-    how: &'a decide::Together,
+    how: &'a Together,
     lane: &'a Loop,
     /// The variable of the rows, with what stands for it in those at hand.
     rows: Option<(usize, Vec<Value>)>,
 }
 
 /// Writes the leaves, which share their variables; lanes run over the innermost loop.
-pub fn write(w: &mut Writer, leaves: &[Leaf], steps: &[Step]) {
-    let how = &decide::together(w.names.nest, leaves, steps);
+pub fn write(w: &mut Writer, how: &Together) {
+    let (leaves, outputs) = (&how.leaves, how.outputs());
     let (lane, outer) = leaves[0].loops.split_last().expect("a loop for the lanes");
+    let rows = how.rows.map(|count| (outer.len() - 1, count));
+    let row = rows.map(|(position, _)| outer[position].variable);
+    let roles: Vec<Role> = leaves.iter().map(|leaf| role(&w.names.nest.exprs, leaf, row)).collect();
     let saved = w.names.variables.clone();
-    let opened = w.open_loops(&outer[..how.outputs - usize::from(how.rows.is_some())]);
-    w.over_rows(&leaves[0], how.rows, &mut |w, names| {
-        let rows = how.rows.map(|(position, _)| (outer[position].variable, names.to_vec()));
-        let together = Together { leaves: leaves.iter().zip(how.roles.iter().copied()).collect(), how, lane, rows };
+    let opened = w.open_loops(&outer[..outputs - usize::from(rows.is_some())]);
+    w.over_rows(&leaves[0], rows, &mut |w, names| {
+        let rows = row.map(|variable| (variable, names.to_vec()));
+        let together = Statements { leaves: leaves.iter().zip(roles.iter().copied()).collect(), how, lane, rows };
         let mut running = Vec::new();
         for leaf in leaves {
             if let Some(op) = leaf.reduction {
-                running.push(Running { leaf, op, sums: w.accumulators(op, names.len().max(1), how.vectors) });
+                running.push(Running { leaf, op, sums: w.accumulators(op, names.len().max(1), leaf.vectors()) });
             }
         }
-        let opened = w.open_loops(&outer[how.outputs..]);
+        let opened = w.open_loops(&outer[outputs..]);
         together.branches(w, &running, &leaves[0]);
         w.draft.close(opened);
         together.finish(w, &running);
     });
     w.draft.close(opened);
     w.names.variables = saved;
+}
+
+/// What a leaf does, where several values of a variable are taken at a time.
+fn role(exprs: &Exprs, leaf: &Leaf, row: Option<usize>) -> Role {
+    match (leaf.reduction, row.filter(|row| leaf.shares(*row)), leaf.added(exprs)) {
+        (Some(op), ..) => Role::Reduce(op),
+        (None, Some(_), Some((term, takes))) => Role::Add(term, takes),
+        (None, ..) => Role::Store,
+    }
 }
 
 /// Whether a leaf leaves out values of an outer loop of another one.
@@ -66,7 +88,7 @@ fn within(w: &Writer, leaf: &Leaf, first: &Leaf) -> Value {
     Value::joined(Operator::And, tests).expect("some range is narrow")
 }
 
-impl Together<'_> {
+impl Statements<'_> {
     fn row_count(&self) -> usize {
         self.rows.as_ref().map_or(1, |(_, names)| names.len())
     }
@@ -80,7 +102,7 @@ impl Together<'_> {
         self.lanes(w, running);
         w.draft.otherwise();
         let wide = self.leaves.iter().filter(|(leaf, _)| !is_narrow(leaf, first)).copied().collect();
-        Together { leaves: wide, ..self.clone() }.lanes(w, running);
+        Statements { leaves: wide, ..self.clone() }.lanes(w, running);
         w.draft.close(1);
     }
 
@@ -91,8 +113,8 @@ impl Together<'_> {
         match &self.rows {
             Some((row, names)) if names.len() > 1 && moves(*row) => self.lanes_apart(w, running, *row, names),
             _ => {
-                let leaves: Vec<&Leaf> = self.leaves.iter().map(|(leaf, _)| *leaf).collect();
-                let aligned = decide::aligned(w.names.nest, &leaves, self.lane);
+                let pointwise = self.leaves.iter().all(|(leaf, _)| leaf.reduction.is_none());
+                let aligned = self.leaves.iter().map(|(leaf, _)| *leaf).find(|leaf| pointwise && leaf.aligned);
                 let range = w.range(self.lane);
                 self.lanes_in(w, running, range, aligned, 0..self.row_count());
             }
@@ -133,7 +155,7 @@ impl Together<'_> {
         rows: Range<usize>,
     ) {
         w.draft.block();
-        w.over_lanes(range, self.lane.variable, self.how.vectors, aligned, &mut |w, instances, vectors| {
+        w.over_lanes(range, self.lane.variable, self.how.leaves[0].vectors(), aligned, &mut |w, instances, vectors| {
             let instances = Instances { rows: self.rows.clone(), ..instances };
             self.statements(w, running, instances, rows.clone(), vectors);
         });

@@ -2,14 +2,13 @@
 //!
 //! A copy is a call of one function; other values are computed for a square of places, along what is read.
 
-use super::decide::Turn;
 use super::lanes::{Place, all, combine, neutral};
 use super::leaf::Writer;
 use super::library;
 use crate::emit::integers::larger;
 use crate::emit::tree::{Callee, Head, Type, Value};
 use crate::emit::values::Instances;
-use crate::nest::{Leaf, Loop};
+use crate::nest::{Leaf, Loop, Turn};
 use crate::program::Expr;
 
 /// Writes a leaf in squares.

@@ -1,34 +1,79 @@
 //! That lanes and unrolled loops do the same thing at every value, and that what is packed is all that is read.
 
-use super::super::{Leaf, Nest, Panels, Scope, Shape};
+use super::super::{Kind, Leaf, Loop, Nest, Panels, Scope, Together, Turn};
 use crate::program::{Affine, Expr, ExprId, Exprs};
 use gradix_int::Int;
 
-/// Checks the shape of a leaf of a kernel:
-/// - lanes run over an output or the innermost loop, unrolled loops are other outputs;
-/// - no range, guard or condition on indices depends on them, and no subscript or index value by way of a division;
-/// - what runs in lanes reads its own target at the same point only.
-pub fn shape(nest: &Nest, kernel: usize, leaf: &Leaf) -> Result<(), &'static str> {
-    let Shape { lanes, rows, columns, panels, .. } = &leaf.shape;
+/// Checks the kinds of the loops of a leaf of a kernel:
+/// - one loop runs in lanes: an output, or the innermost loop; unrolled loops are other outputs;
+/// - no range, guard or condition on indices depends on them, nor on the loops of squares, and no subscript or index value
+///   by way of a division;
+/// - what runs in lanes or squares reads its own target at the same point only;
+/// - elements may be computed twice to have stores aligned: nothing is reduced, and the target is not read.
+pub fn kinds(nest: &Nest, kernel: usize, leaf: &Leaf) -> Result<(), &'static str> {
+    let lanes = leaf.lanes();
     let innermost = leaf.loops.len().wrapping_sub(1);
     if lanes.is_some_and(|lanes| lanes >= leaf.outputs && lanes != innermost) {
         return Err("lanes over a loop that is neither an output nor the innermost");
     }
-    let mut seen = Vec::from_iter(*lanes);
-    for (position, _) in rows.iter().chain(columns) {
-        if *position >= leaf.outputs || seen.contains(position) {
-            return Err("an unrolled loop that is no output of its own");
-        }
-        seen.push(*position);
+    let turned = leaf.turn.map(|Turn { along_target, along_source }| [along_target, along_source]);
+    let unrolled = leaf.unrolled().map(|(position, _)| position);
+    if unrolled.chain(turned.into_iter().flatten()).any(|position| position >= leaf.outputs) {
+        return Err("an unrolled loop or a square that is no output");
+    }
+    let serial = |l: &Loop| l.kind == Kind::Serial;
+    let several = leaf.loops.iter().enumerate().filter(|(_, l)| !serial(l)).map(|(position, _)| position);
+    let seen: Vec<usize> = several.chain(turned.into_iter().flatten()).collect();
+    if leaf.loops.iter().filter(|l| matches!(l.kind, Kind::Lanes(_))).count() > 1 {
+        return Err("lanes over two loops");
     }
     if seen.iter().any(|position| !is_even(&nest.exprs, leaf, leaf.loops[*position].variable)) {
-        return Err("a range, guard or condition that depends on the lanes or rows");
+        return Err("a range, guard or condition that depends on lanes, rows or squares");
+    }
+    if turned.is_some_and(|[a, b]| a == b || !leaf.guards.is_empty()) {
+        return Err("squares of one loop, or under a guard");
+    }
+    if turned.is_some() && (leaf.accumulate || leaf.panels.is_some() || leaf.rows().is_some()) {
+        return Err("squares of what goes on from before, is packed or unrolled");
     }
     let at_point = |(read, at): (_, &[Affine])| read != leaf.target || at == leaf.subscripts;
-    if lanes.is_some() && !nest.exprs.accesses(leaf.body).all(at_point) {
+    if (lanes.is_some() || turned.is_some()) && !nest.exprs.accesses(leaf.body).all(at_point) {
         return Err("lanes that read what their neighbours write");
     }
-    panels.as_ref().map_or(Ok(()), |panels| packed(nest, kernel, leaf, panels))
+    let reads_itself = |leaf: &Leaf| nest.exprs.accesses(leaf.body).any(|(read, _)| read == leaf.target);
+    if leaf.aligned && (leaf.reduction.is_some() || reads_itself(leaf)) {
+        return Err("aligned stores of what can't be computed twice");
+    }
+    leaf.panels.as_ref().map_or(Ok(()), |panels| packed(nest, kernel, leaf, panels))
+}
+
+/// Checks leaves that run together:
+/// - they have the same loops, with the lanes innermost;
+/// - rows that are taken at a time only add to what they share, and no reduction runs over them;
+/// - what is not stored is local, and no other leaf of the kernel reads it.
+pub fn together(nest: &Nest, kernel: usize, together: &Together) -> Result<(), &'static str> {
+    let Together { leaves, rows, unstored } = together;
+    let variables = |leaf: &Leaf| leaf.loops.iter().map(|l| l.variable).collect::<Vec<_>>();
+    if leaves.windows(2).any(|pair| variables(&pair[0]) != variables(&pair[1])) {
+        return Err("leaves together that have different loops");
+    }
+    if leaves.iter().any(|leaf| leaf.lanes().is_none_or(|lanes| lanes + 1 != leaf.loops.len())) {
+        return Err("leaves together whose lanes are not innermost");
+    }
+    let outer = &leaves[0].loops[..leaves[0].loops.len() - 1];
+    let adds = |leaf: &Leaf, row: usize| !leaf.shares(row) || leaf.added(&nest.exprs).is_some();
+    let fits = |row: &Loop| together.outputs() == outer.len() && leaves.iter().all(|leaf| adds(leaf, row.variable));
+    if rows.is_some() && !outer.last().is_some_and(fits) {
+        return Err("rows together that do more than add to what they share");
+    }
+    let own: Vec<*const Leaf> = leaves.iter().map(std::ptr::from_ref).collect();
+    let all = super::super::leaves(&nest.kernels[kernel].steps);
+    let others = || all.iter().filter(|leaf| !own.contains(&std::ptr::from_ref(**leaf)));
+    let is_read = |buffer| others().any(|leaf| nest.exprs.accesses(leaf.body).any(|(read, _)| read == buffer));
+    match unstored.iter().all(|buffer| nest[*buffer].scope == Scope::Local(kernel) && !is_read(*buffer)) {
+        true => Ok(()),
+        false => Err("something is read that is not stored"),
+    }
 }
 
 /// Whether nothing but subscripts and values depends on a variable, and on no division of it.
@@ -51,7 +96,7 @@ fn is_even(exprs: &Exprs, leaf: &Leaf, variable: usize) -> bool {
 /// - what is read in place are elements that a step from term to term reaches;
 /// - the buffer for packed operands is the kernel's own, and holds them.
 fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<(), &'static str> {
-    let (Some(lanes), Some((rows, count)), Some(_)) = (leaf.shape.lanes, leaf.shape.rows, leaf.reduction) else {
+    let (Some(lanes), Some((rows, count)), Some(_)) = (leaf.lanes(), leaf.rows(), leaf.reduction) else {
         return Err("panels without lanes, rows and a reduction");
     };
     let terms: Vec<usize> = leaf.loops[leaf.outputs..].iter().map(|l| l.variable).collect();
@@ -83,8 +128,8 @@ fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<()
         return Err("an operand that can't be read in place");
     }
     let room = nest[panels.scratch].extents.first().and_then(Affine::as_constant);
-    let fits = room.is_some_and(|room| *room >= Int::from(panels.elements(count) as i64));
-    match fits && nest[panels.scratch].scope == Scope::Local(kernel) {
+    let fits = room.is_some_and(|room| *room >= Int::from(panels.elements() as i64));
+    match fits && panels.size.rows >= count && nest[panels.scratch].scope == Scope::Local(kernel) {
         true => Ok(()),
         false => Err("packed operands that don't fit their buffer"),
     }

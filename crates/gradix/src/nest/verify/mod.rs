@@ -195,12 +195,9 @@ impl Visit<'_> {
                     bound[tile.variable] = false;
                 }
                 Step::Leaf(leaf) => self.leaf(leaf, bound, context)?,
-                Step::Together(leaves) => {
-                    let same = |leaf: &Leaf| leaf.loops.iter().map(|l| l.variable).collect::<Vec<_>>();
-                    if leaves.windows(2).any(|pair| same(&pair[0]) != same(&pair[1])) {
-                        return Err(self.wrong("leaves together that have different loops"));
-                    }
-                    leaves.iter().try_for_each(|leaf| self.leaf(leaf, bound, context))?;
+                Step::Together(together) => {
+                    lanes::together(self.nest, self.number, together).map_err(|what| self.wrong(what))?;
+                    together.leaves.iter().try_for_each(|leaf| self.leaf(leaf, bound, context))?;
                 }
             }
         }
@@ -216,7 +213,7 @@ impl Visit<'_> {
             self.bind(l.variable, bound)?;
         }
         leaf.guards.iter().try_for_each(|g| self.bound(&g.affine, bound))?;
-        lanes::shape(self.nest, self.number, leaf).map_err(|what| self.wrong(what))?;
+        lanes::kinds(self.nest, self.number, leaf).map_err(|what| self.wrong(what))?;
         let mut domain = Guarded::new([context, &leaf.domain()].concat());
         let kind = self.nest.buffers[leaf.target.0 as usize].scope;
         let number = self.number;

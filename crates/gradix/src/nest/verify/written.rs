@@ -89,7 +89,7 @@ pub fn writers<'a>(steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>>
     let of_step = |step: &'a Step| match step {
         Step::Tile(tile) => writers(&tile.steps, Some(tile)),
         Step::Leaf(leaf) => vec![Writer { leaf, tile, base: 0 }],
-        Step::Together(leaves) => leaves.iter().map(|leaf| Writer { leaf, tile, base: 0 }).collect(),
+        Step::Together(together) => together.leaves.iter().map(|leaf| Writer { leaf, tile, base: 0 }).collect(),
     };
     steps.iter().flat_map(of_step).collect()
 }

@@ -1,25 +1,25 @@
 //! Blocks: an output `o` at which something is read as `w[o // 32, …, o % 32]` becomes two loops, over blocks and over
 //! the values in a block, so that subscripts contain no division.
 
-use super::leaves::Placed;
-use super::{Lowering, Making};
+use super::place::Placed;
+use super::{Looping, Making};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Constraint, Expr, Range};
 use gradix_int::Int;
 
 /// The reduction as it is, or with one of its outputs in blocks.
-pub fn blocks(lowering: &mut Lowering, placed: Placed, making: &mut Making) -> Placed {
-    match divided(lowering, &placed) {
-        Some((position, size)) => split(lowering, placed, making, position, size),
+pub fn blocks(looping: &mut Looping, placed: Placed, making: &mut Making) -> Placed {
+    match divided(looping, &placed) {
+        Some((position, size)) => split(looping, placed, making, position, size),
         None => placed,
     }
 }
 
 /// The position of an output, and the size of its blocks, where both quotient and remainder are subscripts of an access
 /// and a block is wide enough for a loop in lanes.
-fn divided(lowering: &Lowering, placed: &Placed) -> Option<(usize, Int)> {
+fn divided(looping: &Looping, placed: &Placed) -> Option<(usize, Int)> {
     placed.reduction?;
-    let (exprs, least) = (&lowering.nest.exprs, Int::from(lowering.target.wide() as i64));
+    let (exprs, least) = (&looping.exprs, Int::from(looping.target.wide() as i64));
     let nodes = exprs.postorder(placed.body);
     let accesses = nodes.iter().filter_map(|id| match &exprs[*id] {
         Expr::Access(_, subscripts) => Some(subscripts),
@@ -36,13 +36,13 @@ fn divided(lowering: &Lowering, placed: &Placed) -> Option<(usize, Int)> {
     })
 }
 
-fn split(lowering: &mut Lowering, placed: Placed, making: &mut Making, position: usize, size: Int) -> Placed {
+fn split(looping: &mut Looping, placed: Placed, making: &mut Making, position: usize, size: Int) -> Placed {
     let lane = placed.variables[position];
     let name = format!("{}_block", making.kernel.variables[lane]);
     let block = making.variable(&name);
     let mut rules = Split { lane, block, size };
     let mut split = placed.clone();
-    split.body = Rewriter::default().rewrite(&mut lowering.nest.exprs, placed.body, &mut rules);
+    split.body = Rewriter::default().rewrite(&mut looping.exprs, placed.body, &mut rules);
     split.subscripts = placed.subscripts.iter().map(|s| rules.affine(s)).collect();
     split.conditions = placed.conditions.iter().map(|c: &Constraint| c.rebuilt(rules.affine(&c.affine))).collect();
     split.ranges = placed.ranges.iter().map(|range| range.map(|bound| rules.affine(bound))).collect();

@@ -3,14 +3,11 @@
 use super::blocks;
 use super::classes;
 use super::pieces::{self, Piece};
-use super::{Lowering, Making, shape};
+use super::{Looping, Making, pack, shape};
 use crate::lift;
-use crate::nest::{FIRST, LAST, Leaf, Loop, Step, Work};
-use crate::program::expr::{Rewriter, Rules};
-use crate::program::{Affine, Constraint, Definition, ExprId, Exprs, Range, TensorId};
+use crate::nest::{FIRST, Kind, LAST, Leaf, Loop, Work};
+use crate::program::{Affine, Constraint, Definition, ExprId, Range, TensorId};
 use crate::schedule::Member;
-use gradix_int::Int;
-use std::collections::HashMap;
 
 /// A definition in the variables of its kernel.
 #[derive(Clone)]
@@ -32,29 +29,26 @@ pub struct Placed {
     pub body: ExprId,
 }
 
-impl Lowering<'_> {
-    /// The steps that compute a member in the slab at hand; `part` is where a part of a reduction goes.
-    pub fn member(
-        &mut self,
-        definition: &Definition,
-        member: &Member,
-        making: &mut Making,
-        part: Option<TensorId>,
-    ) -> Vec<Step> {
-        let placed = self.place(definition, member, making, part);
-        self.steps_of(placed, making)
+impl Placed {
+    /// Its loops with these ranges.
+    pub fn loops(&self, ranges: impl Iterator<Item = Range>) -> Vec<Loop> {
+        self.variables
+            .iter()
+            .zip(ranges)
+            .map(|(&variable, range)| Loop { variable, range, kind: Kind::Serial })
+            .collect()
     }
+}
 
-    /// The steps of a definition in the variables of its kernel.
-    pub fn steps_of(&mut self, placed: Placed, making: &mut Making) -> Vec<Step> {
+impl Looping<'_> {
+    /// The leaves of a definition in the variables of its kernel.
+    pub fn leaves_of(&mut self, placed: Placed, making: &mut Making) -> Vec<Leaf> {
         let placed = blocks::blocks(self, placed, making);
-        let mut steps = Vec::new();
-        for class in classes::classes(self, placed, making) {
-            steps.extend(self.leaves(&class, making).into_iter().map(Step::Leaf));
-        }
-        steps
+        let classes = classes::classes(self, placed, making);
+        classes.iter().flat_map(|class| self.leaves(class, making)).collect()
     }
 
+    /// A member of a group in the variables of its kernel; `part` is where a part of a reduction goes.
     pub fn place(
         &mut self,
         definition: &Definition,
@@ -76,7 +70,7 @@ impl Lowering<'_> {
             Some(_) => self.in_parts(definition, &own, Affine::index(crate::nest::ITEM)),
             None => own,
         };
-        let body = lift::remap(&mut self.nest.exprs, definition.body, &map);
+        let body = lift::remap(&mut self.exprs, definition.body, &map);
         Placed {
             target,
             subscripts,
@@ -85,48 +79,28 @@ impl Lowering<'_> {
             conditions: definition.conditions.iter().map(|c| c.with_indices(&map)).collect(),
             reduction: definition.reduction,
             accumulate: part.is_some(),
-            body: pieces::unmixed(&mut self.nest.exprs, body),
+            body: pieces::unmixed(&mut self.exprs, body),
             variables,
         }
     }
 
-    /// Subscripts of local buffers count from the start of the slab, or around the ring.
-    fn shifted(&self, buffer: TensorId, mut subscripts: Vec<Affine>, making: &Making) -> Vec<Affine> {
-        if let Some(Slab { dimension, before, ring }) = self.slabs.get(&buffer) {
-            let at = subscripts[*dimension].clone();
-            subscripts[*dimension] = match ring {
-                None => at - Affine::index(making.tile).shift(-before),
-                Some(rows) => {
-                    let rounds = at.floor_div(&Int::from(*rows));
-                    at.add_scaled(&-Int::from(*rows), &rounds)
-                }
-            };
-        }
-        subscripts
-    }
-
-    /// Puts local buffers in the place of what they hold.
-    fn use_locals(&mut self, leaf: &mut Leaf, making: &Making) {
-        leaf.subscripts = self.shifted(leaf.target, std::mem::take(&mut leaf.subscripts), making);
-        let mut exprs = std::mem::take(&mut self.nest.exprs);
-        let mut rules = Shift { lowering: self, making };
-        leaf.body = Rewriter::default().rewrite(&mut exprs, leaf.body, &mut rules);
-        self.nest.exprs = exprs;
+    /// Whether the place of an element in its buffer depends on a quotient of a variable: by a subscript, or around a ring.
+    pub fn divides(&self, buffer: TensorId, subscripts: &[Affine], variable: usize) -> bool {
+        let slab = self.slabs.get(&buffer).filter(|slab| slab.ring.is_some());
+        subscripts.iter().any(|subscript| subscript.divides_index(variable))
+            || slab.is_some_and(|slab| subscripts[slab.dimension].uses_index(variable))
     }
 
     fn leaves(&mut self, placed: &Placed, making: &mut Making) -> Vec<Leaf> {
-        if self.nest.plain {
-            let mut leaf = leaf(placed, pieces::whole(placed));
-            self.use_locals(&mut leaf, making);
-            return vec![leaf];
+        if self.plain {
+            return vec![leaf(placed, pieces::whole(placed))];
         }
         let mut leaves: Vec<Leaf> =
             pieces::split(self, placed, making).into_iter().map(|piece| leaf(placed, piece)).collect();
-        let number = self.nest.kernels.len();
+        let number = self.kernels.len();
         for leaf in &mut leaves {
-            self.use_locals(leaf, making);
-            leaf.shape = shape::choose(self, leaf);
-            shape::pack(self, leaf, number);
+            shape::choose(self, leaf);
+            pack::pack(self, leaf, number);
         }
         leaves
     }
@@ -157,42 +131,17 @@ impl Making {
 
 /// The loops of a piece.
 fn leaf(placed: &Placed, piece: Piece) -> Leaf {
-    let ranges = piece.outputs.into_iter().chain(piece.terms);
-    let loops = placed.variables.iter().zip(ranges).map(|(&variable, range)| Loop { variable, range });
     Leaf {
         target: placed.target,
         subscripts: piece.subscripts,
         outputs: placed.outputs,
-        loops: loops.collect(),
+        loops: placed.loops(piece.outputs.into_iter().chain(piece.terms)),
         reduction: placed.reduction,
         accumulate: placed.accumulate,
         guards: piece.guards,
         body: piece.body,
-        shape: Default::default(),
+        panels: None,
+        turn: None,
+        aligned: false,
     }
-}
-
-struct Shift<'a, 'b> {
-    lowering: &'a Lowering<'b>,
-    making: &'a Making,
-}
-
-impl Rules for Shift<'_, '_> {
-    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
-        let subscripts = self.lowering.shifted(tensor, subscripts, self.making);
-        exprs.access(tensor, subscripts)
-    }
-}
-
-/// Local buffers that hold a slab.
-pub type Slabs = HashMap<TensorId, Slab>;
-
-/// How a local buffer holds a slab.
-pub struct Slab {
-    /// The dimension of the slab index.
-    pub dimension: usize,
-    /// How far before the slab it begins.
-    pub before: i64,
-    /// If it is kept from tile to tile: its extent, and each value of the slab index has its place modulo that.
-    pub ring: Option<i64>,
 }

@@ -4,8 +4,8 @@
 //! vectorised, cut the space of the outputs. One piece is the *interior*, where each has the outcome that it has in
 //! the middle; the others are what is left when one condition after the other fails.
 
-use super::leaves::Placed;
-use super::{Lowering, Making, shape};
+use super::place::Placed;
+use super::{Looping, Making, shape};
 use crate::domain::{guard, system};
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
@@ -26,14 +26,14 @@ pub struct Piece {
 const MAX_CUT_CONDITIONS: usize = 8;
 
 /// The pieces of a definition; together they cover its outputs, and no two overlap.
-pub fn split(lowering: &mut Lowering, placed: &Placed, making: &Making) -> Vec<Piece> {
+pub fn split(looping: &mut Looping, placed: &Placed, making: &Making) -> Vec<Piece> {
     let known = [making.context.as_slice(), &output_domain(placed)].concat();
     let mut pieces = Vec::new();
-    for mut region in by_equations(lowering, placed, &known) {
+    for mut region in by_equations(looping, placed, &known) {
         region.extend(with_terms(placed, &known));
-        let cuts = cuts(lowering, placed, making, &known, &region);
+        let cuts = cuts(looping, placed, making, &known, &region);
         for part in parts(&known, region, cuts) {
-            match piece(lowering, placed, &known, &part) {
+            match piece(looping, placed, &known, &part) {
                 Ok(found) => pieces.extend(found),
                 Err(Unsplit) => return vec![whole(placed)],
             }
@@ -113,8 +113,8 @@ fn has_floor(constraint: &Constraint) -> bool {
 }
 
 /// On and off diagonals: at most two equations are told apart.
-fn by_equations(lowering: &Lowering, placed: &Placed, known: &[Constraint]) -> Vec<Vec<Constraint>> {
-    let all = conditions(&lowering.nest.exprs, placed, placed.body);
+fn by_equations(looping: &Looping, placed: &Placed, known: &[Constraint]) -> Vec<Vec<Constraint>> {
+    let all = conditions(&looping.exprs, placed, placed.body);
     let equations = all.into_iter().filter(|c| c.relation == Relation::Zero && !has_floor(c)).take(2);
     let mut regions: Vec<Vec<Constraint>> = vec![Vec::new()];
     for equation in equations {
@@ -134,16 +134,16 @@ fn by_equations(lowering: &Lowering, placed: &Placed, known: &[Constraint]) -> V
 
 /// The conditions that hold in the interior of a region.
 fn cuts(
-    lowering: &mut Lowering,
+    looping: &mut Looping,
     placed: &Placed,
     making: &Making,
     known: &[Constraint],
     region: &[Constraint],
 ) -> Vec<Constraint> {
-    let middle = lowering.middle(placed, making);
+    let middle = looping.middle(placed, making);
     let here = [known, region].concat();
     let domain = [here.as_slice(), &term_domain(placed)].concat();
-    let exprs = &mut lowering.nest.exprs;
+    let exprs = &mut looping.exprs;
     let body = match conditions(exprs, placed, placed.body).is_empty() {
         true => placed.body,
         false => simplify::assuming(exprs, placed.body, domain),
@@ -153,10 +153,10 @@ fn cuts(
         if condition.relation == Relation::Zero || has_floor(&condition) {
             continue;
         }
-        let holds = condition.affine.estimate(&middle, lowering.estimate) >= 0.0;
+        let holds = condition.affine.estimate(&middle, looping.estimate) >= 0.0;
         cuts.push(if holds { condition } else { condition.negated().remove(0) });
     }
-    cuts.extend(bound_cuts(lowering, placed, &middle));
+    cuts.extend(bound_cuts(looping, placed, &middle));
     match system::prune(cuts, &here) {
         Some(cuts) if cuts.len() <= MAX_CUT_CONDITIONS => cuts,
         Some(_) | None => Vec::new(),
@@ -164,18 +164,18 @@ fn cuts(
 }
 
 /// Bounds of the reduction that depend on the lanes or rows give way to those that don't.
-fn bound_cuts(lowering: &Lowering, placed: &Placed, middle: &[f64]) -> Vec<Constraint> {
+fn bound_cuts(looping: &Looping, placed: &Placed, middle: &[f64]) -> Vec<Constraint> {
     let mut cuts = Vec::new();
     if placed.reduction.is_none() {
         return cuts;
     }
-    for v in shape::preferred(lowering, placed) {
+    for v in shape::preferred(looping, placed) {
         for range in &placed.ranges[placed.outputs..] {
             for (bounds, is_low) in [(&range.low, true), (&range.high, false)] {
                 let (mixed, plain): (Vec<&Affine>, Vec<&Affine>) = bounds.iter().partition(|b| b.uses_index(v));
                 // The one that counts in the middle.
                 let strictness = |bound: &Affine| {
-                    let value = bound.estimate(middle, lowering.estimate);
+                    let value = bound.estimate(middle, looping.estimate);
                     if is_low { value } else { -value }
                 };
                 let stricter = |a: &&Affine, b: &&Affine| strictness(a).total_cmp(&strictness(b));
@@ -230,7 +230,7 @@ fn parts(known: &[Constraint], region: Vec<Constraint>, cuts: Vec<Constraint>) -
 
 /// The loops over a part; `None` if it has no points.
 fn piece(
-    lowering: &mut Lowering,
+    looping: &mut Looping,
     placed: &Placed,
     known: &[Constraint],
     part: &[Constraint],
@@ -259,7 +259,7 @@ fn piece(
         false => terms.iter().map(|range| without_idle_bounds(range, &here)).collect(),
     };
     let domain = [here, term_domain(placed)].concat();
-    let exprs = &mut lowering.nest.exprs;
+    let exprs = &mut looping.exprs;
     let conditional = exprs.postorder(placed.body).iter().any(|id| matches!(exprs[*id], Expr::Select(..)));
     let body = if conditional { simplify::assuming(exprs, placed.body, domain) } else { placed.body };
     let body = unmixed(exprs, body);

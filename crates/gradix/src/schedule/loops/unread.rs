@@ -5,35 +5,30 @@
 //! y[i] = sum[j in 0..=i] e[i, j]             something reads them; nothing does
 //! ```
 
+use super::Making;
 use crate::domain::{guard, system};
-use crate::nest::{Leaf, Step};
+use crate::nest::Leaf;
 use crate::program::{Affine, Constraint, Expr, Exprs, TensorId};
+use crate::schedule::Slab;
+use std::collections::BTreeMap;
 
-/// The steps without those that fill a part of a local buffer which no other step reads. `is_local` tells which buffers
-/// nothing but these steps touch; `context` is what holds for the variables. What is written around a ring at one value
-/// of the variable `tile` may be read at another one.
+/// The leaves without those that fill a part of a local buffer which no other one reads. `is_local` tells which buffers
+/// nothing but these leaves touch. What is written around a ring at one value of the variable of tiles may be read at
+/// another one.
 pub fn drop_unread(
     exprs: &mut Exprs,
-    steps: Vec<Step>,
+    leaves: Vec<Leaf>,
     is_local: &dyn Fn(TensorId) -> bool,
-    context: &[Constraint],
-    tile: usize,
-) -> Vec<Step> {
-    if !steps.iter().filter_map(leaf).any(|l| fills(exprs, l) && is_local(l.target)) {
-        return steps;
+    slabs: &BTreeMap<TensorId, Slab>,
+    making: &Making,
+) -> Vec<Leaf> {
+    if !leaves.iter().any(|leaf| fills(exprs, leaf) && is_local(leaf.target)) {
+        return leaves;
     }
-    let readings: Vec<Reading> = steps.iter().filter_map(leaf).flat_map(|l| readings(exprs, l, is_local)).collect();
-    let is_read = |filled: &Leaf| readings.iter().any(|reading| reading.meets(filled, context, tile));
-    let is_idle = |step: &Step| leaf(step).is_some_and(|l| fills(exprs, l) && is_local(l.target) && !is_read(l));
-    let idle: Vec<bool> = steps.iter().map(is_idle).collect();
-    steps.into_iter().zip(idle).filter(|(_, idle)| !idle).map(|(step, _)| step).collect()
-}
-
-fn leaf(step: &Step) -> Option<&Leaf> {
-    match step {
-        Step::Leaf(leaf) => Some(leaf),
-        Step::Tile(_) | Step::Together(_) => None,
-    }
+    let readings: Vec<Reading> = leaves.iter().flat_map(|leaf| readings(exprs, leaf, is_local)).collect();
+    let is_read = |filled: &Leaf| readings.iter().any(|reading| reading.meets(filled, slabs, making));
+    let is_idle = |leaf: &Leaf| fills(exprs, leaf) && is_local(leaf.target) && !is_read(leaf);
+    leaves.into_iter().filter(|leaf| !is_idle(leaf)).collect()
 }
 
 fn fills(exprs: &Exprs, leaf: &Leaf) -> bool {
@@ -67,24 +62,25 @@ fn readings(exprs: &mut Exprs, leaf: &Leaf, is_local: &dyn Fn(TensorId) -> bool)
 
 impl Reading {
     /// Whether it may be of an element that a leaf writes.
-    fn meets(&self, filled: &Leaf, context: &[Constraint], tile: usize) -> bool {
+    fn meets(&self, filled: &Leaf, slabs: &BTreeMap<TensorId, Slab>, making: &Making) -> bool {
         if self.tensor != filled.target {
             return false;
         }
         if filled.loops.iter().any(|l| self.variables.contains(&l.variable)) {
             return true;
         }
-        let mut last = tile;
-        let mut rows: Vec<Constraint> = context.iter().chain(&self.domain).cloned().collect();
+        let mut last = making.tile;
+        let mut rows: Vec<Constraint> = making.context.iter().chain(&self.domain).cloned().collect();
         let written = filled.domain();
         rows.iter().chain(&written).for_each(|c| c.affine.visit_indices(&mut |v| last = last.max(v)));
         // A ring lives on from tile to tile, and different places of it may be the same element.
-        let is_ring = !filled.subscripts.iter().all(Affine::is_straight);
+        let ring = slabs.get(&self.tensor).filter(|slab| slab.ring.is_some()).map(|slab| slab.dimension);
         let elsewhere: Vec<Affine> =
-            (0..=last).map(|v| Affine::index(if is_ring && v == tile { last + 1 } else { v })).collect();
+            (0..=last).map(|v| Affine::index(if ring.is_some() && v == making.tile { last + 1 } else { v })).collect();
         rows.extend(written.iter().map(|c| c.with_indices(&elsewhere)));
-        let pairs = self.subscripts.iter().zip(&filled.subscripts).filter(|(a, b)| a.is_straight() && b.is_straight());
-        rows.extend(pairs.map(|(a, b)| Constraint::zero(a.clone() - b.with_indices(&elsewhere))));
+        let pairs = self.subscripts.iter().zip(&filled.subscripts).enumerate();
+        let told = pairs.filter(|(d, (a, b))| Some(*d) != ring && a.is_straight() && b.is_straight());
+        rows.extend(told.map(|(_, (a, b))| Constraint::zero(a.clone() - b.with_indices(&elsewhere))));
         self.guards.iter().any(|guard| !system::is_empty(&[rows.as_slice(), guard.as_slice()].concat()))
     }
 }

@@ -9,7 +9,7 @@
 //! A leaf joins an earlier one if nothing that it reads is made in between, but for elements at the same point.
 
 use crate::lift;
-use crate::nest::{Leaf, Loop, Step};
+use crate::nest::{Leaf, Loop};
 use crate::program::{Affine, Exprs, Range, TensorId};
 use crate::target::cost;
 use gradix_int::Int;
@@ -17,24 +17,11 @@ use gradix_int::Int;
 /// How far up a leaf may move, in steps: it bounds the time to compile.
 const MAX_MOVED_STEPS: usize = 24;
 
-/// Brings leaves together, in place.
-pub fn fuse(exprs: &mut Exprs, steps: Vec<Step>) -> Vec<Step> {
+/// Brings leaves together that may run together.
+pub fn fuse(exprs: &mut Exprs, leaves: Vec<Leaf>) -> Vec<Vec<Leaf>> {
     let mut fused: Vec<Vec<Leaf>> = Vec::new();
-    let mut others = false;
-    for step in steps.iter().cloned() {
-        match step {
-            Step::Leaf(leaf) => place(exprs, leaf, &mut fused),
-            Step::Together(_) | Step::Tile(_) => others = true,
-        }
-    }
-    if others {
-        return steps;
-    }
-    let step = |mut leaves: Vec<Leaf>| match leaves.len() {
-        1 => Step::Leaf(leaves.remove(0)),
-        _ => Step::Together(leaves),
-    };
-    fused.into_iter().map(step).collect()
+    leaves.into_iter().for_each(|leaf| place(exprs, leaf, &mut fused));
+    fused
 }
 
 /// Adds a leaf to the latest group that it can join, or at the end.
@@ -81,11 +68,8 @@ fn joined(exprs: &mut Exprs, leaf: &Leaf, group: &[Leaf], later: &[Vec<Leaf>]) -
 
 /// Whether lanes run over the innermost loop, and nothing else is special.
 fn is_plain(leaf: &Leaf) -> bool {
-    let shape = &leaf.shape;
-    leaf.guards.is_empty()
-        && shape.panels.is_none()
-        && shape.rows.is_none()
-        && shape.lanes.is_some_and(|lanes| lanes + 1 == leaf.loops.len())
+    let innermost = leaf.lanes().is_some_and(|lanes| lanes + 1 == leaf.loops.len());
+    leaf.guards.is_empty() && leaf.panels.is_none() && leaf.rows().is_none() && innermost
 }
 
 /// The leaf in the variables of another one with the same ranges.
@@ -117,7 +101,8 @@ fn renamed(exprs: &mut Exprs, leaf: &Leaf, first: &Leaf) -> Option<Leaf> {
     let mut renamed = leaf.clone();
     let range = |own: Range, other: &Range| if same(&own, other) { other.clone() } else { own };
     let loops = first.loops.iter().zip(moved);
-    renamed.loops = loops.map(|(l, own)| Loop { variable: l.variable, range: range(own, &l.range) }).collect();
+    renamed.loops =
+        loops.map(|(l, own)| Loop { variable: l.variable, range: range(own, &l.range), kind: l.kind }).collect();
     renamed.subscripts = leaf.subscripts.iter().map(|s| s.with_indices(&map)).collect();
     renamed.body = lift::remap(exprs, leaf.body, &map);
     Some(renamed)

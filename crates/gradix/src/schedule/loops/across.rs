@@ -9,13 +9,13 @@
 //! Column by column, all rows of `e` would be written and read again. With the sums in memory, each element is used for
 //! both while it is in a register.
 
-use super::leaves::Placed;
-use super::{Lowering, pieces};
-use crate::nest::{Leaf, Step};
+use super::place::Placed;
+use super::{Looping, pieces};
+use crate::nest::Leaf;
 use crate::program::{Affine, BinaryOp, Cond, Constraint, Expr, Exprs, Range, ReduceOp, TensorId};
 use crate::schedule::{Group, Member};
 
-impl Lowering<'_> {
+impl Looping<'_> {
     /// The members whose sums could be taken row by row: those that read a pointwise member at the same place.
     pub fn across(&self, group: &Group) -> Vec<usize> {
         let program = self.program;
@@ -35,7 +35,7 @@ impl Lowering<'_> {
             let mut accesses = program.exprs.accesses(definition.body);
             is_sum && over_slab && accesses.any(|(tensor, subscripts)| makes(tensor, subscripts, rank))
         };
-        match self.nest.plain {
+        match self.plain {
             true => Vec::new(),
             false => group.members.iter().filter(fits).map(|member| member.definition).collect(),
         }
@@ -52,7 +52,7 @@ impl Lowering<'_> {
         let Range { low, high } = &mut placed.ranges[0];
         let low = low.extract_if(.., uses_outputs).map(|b| Constraint::at_most(b, Affine::index(*slab)));
         let high = high.extract_if(.., uses_outputs).map(|b| Constraint::at_most(Affine::index(*slab), b));
-        let exprs = &mut self.nest.exprs;
+        let exprs = &mut self.exprs;
         let held = exprs.access(placed.target, placed.subscripts.clone());
         let mut body = exprs.add(Expr::Binary(BinaryOp::Add, held, placed.body));
         for condition in low.chain(high) {
@@ -65,22 +65,17 @@ impl Lowering<'_> {
     }
 }
 
-/// A buffer that some step adds to without making what is added: then there is nothing to gain from going row by row.
-pub fn alone<'a>(exprs: &Exprs, steps: &[Step], parts: &'a [(usize, TensorId)]) -> Option<&'a (usize, TensorId)> {
-    let is_alone = |step: &Step, part: TensorId| match step {
-        Step::Leaf(leaf) => leaf.target == part,
-        Step::Together(leaves) => {
-            let makes = |read: TensorId| read != part && leaves.iter().any(|leaf| leaf.target == read);
-            let idle = |leaf: &Leaf| !exprs.accesses(leaf.body).any(|(read, _)| makes(read));
-            leaves.iter().any(|leaf| leaf.target == part && idle(leaf))
-        }
-        Step::Tile(_) => false,
+/// A part that some leaf adds to away from what is added: then there is nothing to gain from going row by row.
+pub fn alone<'a>(exprs: &Exprs, fused: &[Vec<Leaf>], parts: &'a [(usize, TensorId)]) -> Option<&'a (usize, TensorId)> {
+    let is_alone = |leaves: &Vec<Leaf>, part: TensorId| {
+        let makes = |read: TensorId| read != part && leaves.iter().any(|leaf| leaf.target == read);
+        let idle = |leaf: &Leaf| !exprs.accesses(leaf.body).any(|(read, _)| makes(read));
+        leaves.iter().any(|leaf| leaf.target == part && idle(leaf))
     };
-    parts.iter().find(|(_, part)| steps.iter().any(|step| is_alone(step, *part)))
+    parts.iter().find(|(_, part)| fused.iter().any(|leaves| is_alone(leaves, *part)))
 }
 
 /// Whether a leaf only copies each element onto itself.
-pub fn is_idle(exprs: &Exprs, step: &Step) -> bool {
-    let Step::Leaf(leaf) = step else { return false };
+pub fn is_idle(exprs: &Exprs, leaf: &Leaf) -> bool {
     matches!(&exprs[leaf.body], Expr::Access(read, at) if *read == leaf.target && *at == leaf.subscripts)
 }

@@ -1,8 +1,8 @@
 //! Residue classes: an output that occurs inside `⌊e / c⌋` is taken apart, `t = 6*t' + r`, so that the divisions
 //! come out even and loops contain none.
 
-use super::leaves::Placed;
-use super::{Lowering, Making};
+use super::place::Placed;
+use super::{Looping, Making};
 use crate::lift;
 use crate::program::affine::gcd;
 use crate::program::{Affine, Atom, Range};
@@ -11,18 +11,18 @@ use crate::target::cost;
 use gradix_int::Int;
 
 /// The definition as it is, or once for each residue of one of its outputs.
-pub fn classes(lowering: &mut Lowering, placed: Placed, making: &Making) -> Vec<Placed> {
-    let middle = lowering.middle(&placed, making);
+pub fn classes(looping: &mut Looping, placed: Placed, making: &Making) -> Vec<Placed> {
+    let middle = looping.middle(&placed, making);
     let outputs = placed.variables[..placed.outputs].iter().rev();
     let taken_apart = outputs.copied().find_map(|v| {
-        let modulus = modulus(lowering, &placed, v, &middle);
+        let modulus = modulus(looping, &placed, v, &middle);
         (modulus > Int::ONE && modulus <= Int::from(cost::RESIDUE_CLASSES)).then_some((v, modulus))
     });
     let Some((v, modulus)) = taken_apart else { return vec![placed] };
     let mut residue = Int::ZERO;
     let mut found = Vec::new();
     while residue < modulus {
-        found.push(class(lowering, &placed, v, &modulus, &residue, &middle));
+        found.push(class(looping, &placed, v, &modulus, &residue, &middle));
         residue += Int::ONE;
     }
     found
@@ -30,14 +30,14 @@ pub fn classes(lowering: &mut Lowering, placed: Placed, making: &Making) -> Vec<
 
 /// What an output has to be a multiple of, plus a residue, so that all divisions of it come out even. Of several bounds,
 /// those that count in the middle do.
-fn modulus(lowering: &Lowering, placed: &Placed, v: usize, middle: &[f64]) -> Int {
+fn modulus(looping: &Looping, placed: &Placed, v: usize, middle: &[f64]) -> Int {
     let mut modulus = Int::ONE;
     let mut see = |affine: &Affine| floors(affine, v, &mut modulus);
-    lowering.nest.exprs.visit_affines(placed.body, &mut see);
+    looping.exprs.visit_affines(placed.body, &mut see);
     placed.conditions.iter().for_each(|c| see(&c.affine));
     for range in &placed.ranges {
-        see(skew::active(&range.low, middle, lowering.estimate, true));
-        see(skew::active(&range.high, middle, lowering.estimate, false));
+        see(skew::active(&range.low, middle, looping.estimate, true));
+        see(skew::active(&range.high, middle, looping.estimate, false));
     }
     modulus
 }
@@ -55,7 +55,7 @@ fn floors(affine: &Affine, v: usize, modulus: &mut Int) {
     }
 }
 
-fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, residue: &Int, middle: &[f64]) -> Placed {
+fn class(looping: &mut Looping, placed: &Placed, v: usize, modulus: &Int, residue: &Int, middle: &[f64]) -> Placed {
     let count = placed.variables.iter().max().map_or(0, |m| m + 1);
     let mut map: Vec<Affine> = (0..count).map(Affine::index).collect();
     map[v] = Affine::index(v).scale(modulus).shift(residue.clone());
@@ -71,19 +71,19 @@ fn class(lowering: &mut Lowering, placed: &Placed, v: usize, modulus: &Int, resi
             *range = Range { low, high };
         }
     }
-    replace(lowering, &mut class, &map);
-    let skews = skew::skews(&class.variables, &class.ranges, class.outputs, v, middle.to_vec(), lowering.estimate);
+    replace(looping, &mut class, &map);
+    let skews = skew::skews(&class.variables, &class.ranges, class.outputs, v, middle.to_vec(), looping.estimate);
     if !skews.is_empty() {
         let mut map: Vec<Affine> = (0..count).map(Affine::index).collect();
         skew::apply(&mut map, &mut class.ranges, &class.variables, v, &skews);
-        replace(lowering, &mut class, &map);
+        replace(looping, &mut class, &map);
     }
     class
 }
 
 /// Replaces variables everywhere but in the ranges.
-fn replace(lowering: &mut Lowering, placed: &mut Placed, map: &[Affine]) {
-    placed.body = lift::remap(&mut lowering.nest.exprs, placed.body, map);
+fn replace(looping: &mut Looping, placed: &mut Placed, map: &[Affine]) {
+    placed.body = lift::remap(&mut looping.exprs, placed.body, map);
     placed.subscripts = placed.subscripts.iter().map(|s| s.with_indices(map)).collect();
     placed.conditions = placed.conditions.iter().map(|c| c.with_indices(map)).collect();
 }

@@ -1,53 +1,58 @@
-//! From what is computed to loops: a [`Program`] and its [`Schedule`] to a [`Nest`].
+//! The loops of every group: what is cut into pieces, what runs in lanes and in register tiles, what is packed, and what
+//! runs together.
+//!
+//! Leaves address whole tensors here; `lower` gives each access its place in a slab or in a ring.
 
 mod across;
 mod blocks;
 mod classes;
 mod fuse;
-mod leaves;
+mod pack;
 mod pieces;
+mod place;
 mod shape;
+mod stores;
 mod unread;
 
-use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Leaf, Loop, Nest, Scope, Shape, Step, Tile, Work};
-use crate::program::{Affine, Constraint, Definition, Program, Range, Tensor, TensorId, TensorKind};
+use super::{Group, Member, Schedule, Slab, extents, lanes};
+use crate::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, Scope, Step, Tile, Work};
+use crate::program::{
+    Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
+};
 use crate::scalar::Real;
-use crate::schedule::{self, Group, Member, Schedule};
 use crate::target::{Target, cost};
 use gradix_int::Int;
+use std::collections::BTreeMap;
 
-/// The loops for a schedule of an arranged program: written for sizes near `estimate`, right for all. Plain ones have no
-/// vectors, no tiles of registers and no pieces.
-///
-/// ```
-/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}, target::AVX512};
-/// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
-/// let named = name(&gradix::resolve(&ast, &[]).unwrap().program).unwrap();
-/// let sizes = estimate(&named, &[1000.into(), 100.into()]);
-/// let arranged = arrange(&named, &sizes, Real::F64, &AVX512);
-/// let schedule = schedule(&arranged, &sizes, &AVX512);
-/// let nest = lower(&arranged, &schedule, &sizes, Real::F64, &AVX512, false);
-/// assert!(print(&nest).contains("sum k in 0..=K - 1 lanes"));
-/// ```
-pub fn lower(
+/// Decides on the loops of groups: for sizes near `estimate`, right for all. Plain ones have no vectors, no tiles of
+/// registers and no pieces.
+pub fn loops(
     program: &Program,
-    schedule: &Schedule,
+    groups: Vec<Group>,
     estimate: &[f64],
-    real: Real,
-    target: &Target,
+    (real, target): (Real, &Target),
     plain: bool,
-) -> Nest {
-    let lanes = target.lanes(real) as f64;
+) -> Schedule {
     let buffers =
         (0..program.tensors.len() as u32).map(|id| buffer(program, TensorId(id), estimate, real, target)).collect();
-    let (params, exprs, context) = (program.params.clone(), program.exprs.clone(), program.size_context());
-    let nest = Nest { params, context: context.clone(), buffers, exprs, kernels: Vec::new(), target: *target, plain };
-    let docs = crate::program::print::definitions(program);
-    let slabs = Default::default();
-    let (panels, width) = (None, 1.0);
-    let mut lowering = Lowering { program, estimate, target, nest, context, slabs, panels, width, lanes, docs };
-    schedule.groups.iter().for_each(|group| lowering.group(group));
-    lowering.nest
+    let mut looping = Looping {
+        program,
+        estimate,
+        target,
+        lanes: target.lanes(real) as f64,
+        plain,
+        exprs: program.exprs.clone(),
+        buffers,
+        kernels: Vec::new(),
+        context: program.size_context(),
+        slabs: BTreeMap::new(),
+        panels: None,
+        width: 1.0,
+        docs: print::definitions(program),
+    };
+    groups.iter().for_each(|group| looping.group(group));
+    let Looping { exprs, buffers, kernels, slabs, .. } = looping;
+    Schedule { groups, kernels, buffers, slabs, exprs, plain }
 }
 
 /// The buffer of a tensor, as long as it is not found to be local.
@@ -71,19 +76,23 @@ fn is_streamed(program: &Program, tensor: TensorId, estimate: &[f64], real: Real
 }
 
 /// What is known while kernels are made.
-struct Lowering<'a> {
+struct Looping<'a> {
     program: &'a Program,
     estimate: &'a [f64],
     target: &'a Target,
-    nest: Nest,
+    /// The number of lanes of a vector.
+    lanes: f64,
+    plain: bool,
+    exprs: Exprs,
+    /// The tensors, by number, then what else is needed.
+    buffers: Vec<Buffer>,
+    kernels: Vec<Kernel>,
     context: Vec<Constraint>,
-    slabs: leaves::Slabs,
+    slabs: BTreeMap<TensorId, Slab>,
     /// The buffer for packed operands that the leaves of a kernel share, which run one after the other.
     panels: Option<(usize, TensorId)>,
     /// The height of the slab at hand.
     width: f64,
-    /// The number of lanes of a vector.
-    lanes: f64,
     /// The definitions as text.
     docs: Vec<String>,
 }
@@ -100,9 +109,9 @@ struct Making {
     context: Vec<Constraint>,
 }
 
-impl Lowering<'_> {
+impl Looping<'_> {
     fn group(&mut self, group: &Group) {
-        let number = self.nest.kernels.len();
+        let number = self.kernels.len();
         let lead = group.members.iter().find_map(|m| m.slab.map(|p| (m, p)));
         let range = lead.map(|(m, p)| self.program.definitions[m.definition].indices[p].range.clone());
         let doc = group.members.iter().map(|m| self.docs[m.definition].clone()).collect();
@@ -121,16 +130,16 @@ impl Lowering<'_> {
             let mut making = making.clone();
             let inside = self.inside(group, &is_part, &across, &mut making);
             let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
-            match across::alone(&self.nest.exprs, &inside, &tried) {
+            match across::alone(&self.exprs, &inside, &tried) {
                 Some((definition, _)) => across.retain(|d| d != definition),
                 None => break (inside, making),
             }
         };
-        let before: Vec<Step> = partial
-            .iter()
-            .map(|(d, buffer)| Step::Leaf(self.cleared(&self.program.definitions[*d], *buffer, &mut making)))
-            .collect();
-        making.kernel.steps = before;
+        let clear =
+            |(d, buffer): &(usize, TensorId)| vec![self.cleared(&self.program.definitions[*d], *buffer, &mut making)];
+        let before: Vec<Vec<Leaf>> = partial.iter().map(clear).collect();
+        let inside = self.steps(inside);
+        making.kernel.steps = self.steps(before);
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);
         } else {
@@ -138,21 +147,21 @@ impl Lowering<'_> {
             let tile = Tile { variable: making.tile, range, size: group.tile, steps: inside };
             making.kernel.steps.push(Step::Tile(tile));
         }
-        self.nest.kernels.push(making.kernel);
+        self.kernels.push(making.kernel);
         for (definition, buffer) in partial {
             self.combined(&self.program.definitions[definition].clone(), buffer);
         }
     }
 
-    /// The steps of a tile; those of `across` are summed row by row.
+    /// The leaves of a tile, those together that run together; members of `across` are summed row by row.
     fn inside(
         &mut self,
         group: &Group,
         part: &dyn Fn(&Member) -> Option<TensorId>,
         across: &[usize],
         making: &mut Making,
-    ) -> Vec<Step> {
-        let number = self.nest.kernels.len();
+    ) -> Vec<Vec<Leaf>> {
+        let number = self.kernels.len();
         let mut inside = Vec::new();
         for member in &group.members {
             let definition = &self.program.definitions[member.definition];
@@ -160,13 +169,13 @@ impl Lowering<'_> {
             if across.contains(&member.definition) {
                 placed = self.turned(placed);
             }
-            inside.extend(self.steps_of(placed, making));
+            inside.extend(self.leaves_of(placed, making));
         }
-        let exprs = &mut self.nest.exprs;
-        inside.retain(|step| !across::is_idle(exprs, step));
-        let buffers = &self.nest.buffers;
+        let exprs = &mut self.exprs;
+        inside.retain(|leaf| !across::is_idle(exprs, leaf));
+        let buffers = &self.buffers;
         let is_local = |tensor: TensorId| buffers[tensor.0 as usize].scope == Scope::Local(number);
-        let inside = unread::drop_unread(exprs, inside, &is_local, &making.context, making.tile);
+        let inside = unread::drop_unread(exprs, inside, &is_local, &self.slabs, making);
         fuse::fuse(exprs, inside)
     }
 
@@ -177,7 +186,7 @@ impl Lowering<'_> {
         let mut context = self.context.clone();
         context.push(Constraint::at_most(work.low.clone(), Affine::index(FIRST)));
         context.push(Constraint::at_most(Affine::index(LAST), work.high.clone()));
-        let name = format!("kernel_{}", self.nest.kernels.len());
+        let name = format!("kernel_{}", self.kernels.len());
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let kernel = Kernel { name, doc, variables, work, steps: Vec::new() };
         Making { kernel, tile: FIRST, size: group.tile, rolling: group.rolling, context }
@@ -188,10 +197,10 @@ impl Lowering<'_> {
         for member in group.members.iter().filter(|m| m.local) {
             let definition = &self.program.definitions[member.definition];
             let slot = definition.tensor.0 as usize;
-            self.nest.buffers[slot].scope = Scope::Local(number);
+            self.buffers[slot].scope = Scope::Local(number);
             if let Some(slab) = member.slab.filter(|&p| p < definition.rank) {
                 let rows = group.tile + member.halo.0 + member.halo.1;
-                let tensor = &mut self.nest.buffers[slot];
+                let tensor = &mut self.buffers[slot];
                 tensor.extents[slab] = Affine::constant(rows);
                 if slab + 1 < definition.rank
                     && let Some(width) = tensor.extents.last_mut()
@@ -200,7 +209,7 @@ impl Lowering<'_> {
                     *width = width.shift(cost::ROW_GAP_LINES * self.target.line_bytes / Real::F64.bytes());
                 }
                 let ring = (group.rolling && member.halo != (0, 0)).then_some(rows);
-                self.slabs.insert(definition.tensor, leaves::Slab { dimension: slab, before: member.halo.0, ring });
+                self.slabs.insert(definition.tensor, Slab { dimension: slab, before: member.halo.0, ring });
             }
         }
     }
@@ -224,32 +233,37 @@ impl Lowering<'_> {
 
     /// What stands for the dimensions of a definition, in the order of its parts: the part, and last what runs in lanes.
     fn in_parts(&self, definition: &Definition, dimensions: &[Affine], part: Affine) -> Vec<Affine> {
-        let lanes = schedule::lanes(self.program, definition, self.estimate, self.target);
+        let lanes = lanes(self.program, definition, self.estimate, self.target);
         let mut order: Vec<usize> = (0..definition.rank).collect();
         order.sort_by_key(|position| Some(*position) == lanes);
         std::iter::once(part).chain(order.into_iter().map(|position| dimensions[position].clone())).collect()
     }
 
     fn buffer(&mut self, name: String, extents: Vec<Affine>, scope: Scope) -> TensorId {
-        let taken = |n: &str| self.nest.buffers.iter().any(|t| t.name == n);
-        let name = crate::program::names::fresh_where(&name, taken);
-        self.nest.buffers.push(Buffer { name, extents, scope, streamed: false });
-        TensorId(self.nest.buffers.len() as u32 - 1)
+        let taken = |n: &str| self.buffers.iter().any(|t| t.name == n);
+        let name = names::fresh_where(&name, taken);
+        self.buffers.push(Buffer { name, extents, scope, streamed: false });
+        TensorId(self.buffers.len() as u32 - 1)
     }
 
     /// A leaf that sets this item's part to the neutral value.
     fn cleared(&mut self, definition: &Definition, buffer: TensorId, making: &mut Making) -> Leaf {
-        let outputs: Vec<Loop> = definition.indices[..definition.rank]
+        let mut outputs: Vec<Loop> = definition.indices[..definition.rank]
             .iter()
-            .map(|index| Loop { variable: making.variable(&index.name), range: index.range.clone() })
+            .map(|index| Loop {
+                variable: making.variable(&index.name),
+                range: index.range.clone(),
+                kind: Kind::Serial,
+            })
             .collect();
         let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
         let op = definition.reduction.expect("what has parts is a reduction");
-        let body = self.nest.exprs.constant(op.neutral());
+        let body = self.exprs.constant(op.neutral());
         let last = subscripts.last().and_then(Affine::as_index);
-        let lanes = outputs.iter().position(|l| Some(l.variable) == last).filter(|_| !self.nest.plain);
-        let shape = Shape { lanes, vectors: 1, ..Shape::default() };
+        if let Some(lanes) = outputs.iter_mut().find(|l| Some(l.variable) == last && !self.plain) {
+            lanes.kind = Kind::Lanes(1);
+        }
         let rank = outputs.len();
         Leaf {
             target: buffer,
@@ -260,7 +274,9 @@ impl Lowering<'_> {
             accumulate: false,
             guards: Vec::new(),
             body,
-            shape,
+            panels: None,
+            turn: None,
+            aligned: false,
         }
     }
 
@@ -269,11 +285,11 @@ impl Lowering<'_> {
         let op = definition.reduction.expect("what has parts is a reduction");
         let rank = definition.rank;
         let part =
-            crate::program::Index { name: "part".into(), range: Range::extent(self.nest[buffer].extents[0].clone()) };
+            Index { name: "part".into(), range: Range::extent(self.buffers[buffer.0 as usize].extents[0].clone()) };
         let indices: Vec<_> = definition.indices[..rank].iter().cloned().chain([part]).collect();
         let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(rank));
-        let body = self.nest.exprs.access(buffer, subscripts);
+        let body = self.exprs.access(buffer, subscripts);
         let whole = Definition {
             tensor: definition.tensor,
             indices,
@@ -287,13 +303,15 @@ impl Lowering<'_> {
         let doc = vec![format!("{}: its parts, combined in order", self.program[definition.tensor].name)];
         let range = group.members[0].slab.map(|slab| whole.indices[slab].range.clone());
         let mut making = self.making(&group, range.as_ref(), doc);
-        making.kernel.steps = self.member(&whole, &group.members[0], &mut making, None);
-        self.nest.kernels.push(making.kernel);
+        let placed = self.place(&whole, &group.members[0], &mut making, None);
+        let leaves = self.leaves_of(placed, &mut making);
+        making.kernel.steps = self.steps(leaves.into_iter().map(|leaf| vec![leaf]).collect());
+        self.kernels.push(making.kernel);
     }
 
     /// How the elements of what is combined are shared out: by the first index, if there are enough of them.
     fn sharing(&self, whole: &Definition) -> Group {
-        let sizes = schedule::extents(whole, self.estimate);
+        let sizes = extents(whole, self.estimate);
         let items = (sizes.iter().product::<f64>() / cost::ITEM_POINTS).floor().min(self.target.items as f64);
         let bounds = whole.indices.first().map_or((0, 0), |index| (index.range.low.len(), index.range.high.len()));
         let shared = whole.rank > 1 && items > 1.0 && whole.is_box() && bounds == (1, 1);
@@ -305,14 +323,14 @@ impl Lowering<'_> {
         Group { members: vec![member], tile, tiles: 1, parts: None, considered: Vec::new(), rolling: false }
     }
 
-    /// The assumed number of values of each variable, given in order.
-    fn extents(&self, variables: &[usize], ranges: &[Range]) -> Vec<f64> {
-        let mut middle = vec![0.0; variables.iter().max().map_or(0, |v| v + 1).max(3)];
+    /// The assumed number of values of each loop.
+    fn extents(&self, loops: &[Loop]) -> Vec<f64> {
+        let mut middle = vec![0.0; loops.iter().map(|l| l.variable + 1).max().unwrap_or(0).max(3)];
         let mut extents = Vec::new();
-        for (&v, range) in variables.iter().zip(ranges) {
-            let (low, high) = self.span(range, &middle);
+        for l in loops {
+            let (low, high) = self.span(&l.range, &middle);
             extents.push((high - low + 1.0).max(0.0));
-            middle[v] = (low + high) / 2.0;
+            middle[l.variable] = (low + high) / 2.0;
         }
         extents
     }
@@ -341,7 +359,7 @@ impl Lowering<'_> {
     }
 
     /// The assumed middle of the space, by variable.
-    fn middle(&self, placed: &leaves::Placed, making: &Making) -> Vec<f64> {
+    fn middle(&self, placed: &place::Placed, making: &Making) -> Vec<f64> {
         let mut middle = vec![0.0; making.kernel.variables.len()];
         let work = &making.kernel.work;
         let (low, high) = (work.low.estimate(&[], self.estimate), work.high.estimate(&[], self.estimate));
