@@ -118,7 +118,7 @@ pub fn plan<T: Real>(
     translator: &mut Translator<'_>,
 ) -> Result<Plan<T>, Diagnostic> {
     let translate = |l: &gradix::nest::Loop, translator: &mut Translator<'_>| {
-        Ok(Loop { variable: l.variable, range: translator.range(l.variable, &l.range)? })
+        Ok(Loop { variable: l.variable.number(), range: translator.range(l.variable.number(), &l.range)? })
     };
     let loops = leaf.loops.iter().map(|l| translate(l, translator)).collect::<Result<Vec<_>, Diagnostic>>()?;
     let guards = leaf.guards.iter().map(|g| translator.condition(g)).collect::<Result<Vec<_>, _>>()?;

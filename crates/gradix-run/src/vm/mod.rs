@@ -156,9 +156,9 @@ impl<T: Real> Items<T> {
         let groups = if self.merged { items.clone().step_by(items.len().max(1)) } else { items.clone().step_by(1) };
         for item in groups {
             let last = if self.merged { items.end - 1 } else { item };
-            machine.point[FIRST] = self.low + item as i64 * self.step;
-            machine.point[LAST] = (self.low + (last as i64 + 1) * self.step - 1).min(self.high);
-            machine.point[ITEM] = item as i64;
+            machine.point[FIRST.number()] = self.low + item as i64 * self.step;
+            machine.point[LAST.number()] = (self.low + (last as i64 + 1) * self.step - 1).min(self.high);
+            machine.point[ITEM.number()] = item as i64;
             run_parts(&self.steps, machine);
         }
     }
@@ -203,11 +203,12 @@ impl Sizes<'_> {
         let count_magnitude = i128::try_from(count).map_err(|_| too_large())?;
         let magnitude = count_magnitude.checked_mul(i128::from(step)).ok_or_else(too_large)?;
         let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
-        translator.bind(FIRST, magnitude)?;
-        translator.bind(LAST, magnitude)?;
-        translator.bind(ITEM, count_magnitude)?;
+        translator.bind(FIRST.number(), magnitude)?;
+        translator.bind(LAST.number(), magnitude)?;
+        translator.bind(ITEM.number(), count_magnitude)?;
         let mut sample = vec![0; kernel.variables.len()];
-        (sample[FIRST], sample[LAST]) = (low, if kernel.steps.len() == 1 { high } else { (low + step - 1).min(high) });
+        (sample[FIRST.number()], sample[LAST.number()]) =
+            (low, if kernel.steps.len() == 1 { high } else { (low + step - 1).min(high) });
         let steps = self.parts(&kernel.steps, &mut sample, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
         for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
@@ -229,10 +230,10 @@ impl Sizes<'_> {
         for step in steps {
             let leaves = match step {
                 Step::Tile(tile) => {
-                    let range = translator.range(tile.variable, &tile.range)?;
-                    sample[tile.variable] = range.at(sample).0;
+                    let range = translator.range(tile.variable.number(), &tile.range)?;
+                    sample[tile.variable.number()] = range.at(sample).0;
                     let steps = self.parts(&tile.steps, sample, translator)?;
-                    parts.push(Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps });
+                    parts.push(Part::Tile { variable: tile.variable.number(), range, size: tile.size.max(1), steps });
                     continue;
                 }
                 Step::Leaf(leaf) => std::slice::from_ref(leaf),
@@ -256,15 +257,15 @@ fn is_merged<T: Real>(kernel: &Kernel, parts: &[Part<T>]) -> bool {
     }
     let is_work = |bounds: &Bounds| {
         let is = |side: &[linear::Linear], variable: usize| matches!(side, [l] if l.constant == 0 && l.floors.is_empty() && l.terms == [(variable, 1)]);
-        is(&bounds.low, FIRST) && is(&bounds.high, LAST)
+        is(&bounds.low, FIRST.number()) && is(&bounds.high, LAST.number())
     };
     let elsewhere = plan.loops.iter().enumerate().any(|(position, l)| {
-        let uses = [FIRST, LAST, ITEM].iter().any(|v| l.range.uses(*v));
+        let uses = [FIRST, LAST, ITEM].iter().any(|v| l.range.uses(v.number()));
         uses && !(position < leaf.outputs && is_work(&l.range))
     });
     let linears = plan.accesses.iter().map(|a| &a.place).chain(&plan.graph.indices);
     let conditions = plan.guards.iter().chain(&plan.graph.conditions).map(|c| &c.linear);
-    !elsewhere && !linears.chain(conditions).any(|l| [FIRST, LAST, ITEM].iter().any(|v| l.uses(*v)))
+    !elsewhere && !linears.chain(conditions).any(|l| [FIRST, LAST, ITEM].iter().any(|v| l.uses(v.number())))
 }
 
 fn too_large() -> Diagnostic {
