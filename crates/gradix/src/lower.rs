@@ -3,7 +3,7 @@
 //! There is nothing left to choose. Leaves address whole tensors in the schedule; here, elements of what a group keeps to
 //! itself get their places in a slab or in a ring.
 
-use crate::nest::{FIRST, Kernel, Leaf, Nest, Step, Tile};
+use crate::nest::{FIRST, Kernel, Leaf, LoopId, Nest, Step, Tile};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, ExprId, Exprs, Program, TensorId};
 use crate::schedule::{Schedule, Slab};
@@ -59,7 +59,7 @@ fn place_leaf(leaf: &mut Leaf, exprs: &mut Exprs, places: &mut Places) {
 struct Places<'a> {
     slabs: &'a BTreeMap<TensorId, Slab>,
     /// The variable of the tile.
-    tile: usize,
+    tile: LoopId,
 }
 
 impl Places<'_> {

@@ -155,9 +155,10 @@ pub struct Frame<'a, 'b> {
 /// The translation of a leaf. Its loops are limited further by what [`clips`] says for their positions, if anything.
 pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Result<Plan<T>, Diagnostic> {
     let (nest, translator) = (frame.nest, &mut *frame.translator);
-    let ranges = leaf.loops.iter().map(|l| translator.range(l.variable, &l.range)).collect::<Result<Vec<_>, _>>()?;
+    let ranges =
+        leaf.loops.iter().map(|l| translator.range(l.variable.number(), &l.range)).collect::<Result<Vec<_>, _>>()?;
     let mut loops: Vec<Loop> =
-        leaf.loops.iter().zip(ranges).map(|(l, range)| Loop { variable: l.variable, range }).collect();
+        leaf.loops.iter().zip(ranges).map(|(l, range)| Loop { variable: l.variable.number(), range }).collect();
     for (position, Loop { range, .. }) in loops.iter_mut().enumerate().take(clips) {
         let [low, high] = clip(translator.variables(), position).map(Linear::variable);
         range.low.push(low);

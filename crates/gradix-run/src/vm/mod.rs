@@ -151,9 +151,9 @@ impl<T: Real> Vm<T> {
 impl<T: Real> Items<T> {
     fn run(&self, machine: &mut Machine<T>, items: Range<usize>) {
         for item in items {
-            machine.point[FIRST] = self.low + item as i64 * self.step;
-            machine.point[LAST] = (self.low + (item as i64 + 1) * self.step - 1).min(self.high);
-            machine.point[ITEM] = item as i64;
+            machine.point[FIRST.number()] = self.low + item as i64 * self.step;
+            machine.point[LAST.number()] = (self.low + (item as i64 + 1) * self.step - 1).min(self.high);
+            machine.point[ITEM.number()] = item as i64;
             run_parts(&self.steps, machine);
         }
     }
@@ -203,9 +203,9 @@ impl Sizes<'_> {
         let count_magnitude = i128::try_from(count).map_err(|_| too_large())?;
         let magnitude = count_magnitude.checked_mul(i128::from(step)).ok_or_else(too_large)?;
         let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
-        translator.bind(FIRST, magnitude)?;
-        translator.bind(LAST, magnitude)?;
-        translator.bind(ITEM, count_magnitude)?;
+        translator.bind(FIRST.number(), magnitude)?;
+        translator.bind(LAST.number(), magnitude)?;
+        translator.bind(ITEM.number(), count_magnitude)?;
         let steps = self.parts(&kernel.steps, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
         for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
@@ -222,9 +222,9 @@ impl Sizes<'_> {
             let mut frame = Frame { nest: self.nest, extents: self.extents, translator };
             parts.push(match step {
                 Step::Tile(tile) => {
-                    let range = frame.translator.range(tile.variable, &tile.range)?;
+                    let range = frame.translator.range(tile.variable.number(), &tile.range)?;
                     let steps = self.parts(&tile.steps, frame.translator)?;
-                    Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps }
+                    Part::Tile { variable: tile.variable.number(), range, size: tile.size.max(1), steps }
                 }
                 Step::Leaf(leaf) => Part::Leaf(Box::new(plan(&mut frame, leaf, 0)?)),
                 Step::Together(together) => Part::Together(Together::new(&mut frame, &together.leaves)?),

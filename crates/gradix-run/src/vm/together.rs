@@ -30,9 +30,9 @@ impl<T: Real> Together<T> {
     pub fn new(frame: &mut Frame<'_, '_>, leaves: &[Leaf]) -> Result<Self, Diagnostic> {
         let clips = leaves.iter().map(|leaf| leaf.loops.len()).min().unwrap_or(0).min(MOST_CLIPS);
         let both = |leaf: &Leaf, frame: &mut Frame<'_, '_>| {
-            let ranges = leaf.loops.iter().map(|l| frame.translator.range(l.variable, &l.range));
+            let ranges = leaf.loops.iter().map(|l| frame.translator.range(l.variable.number(), &l.range));
             let ranges = ranges.collect::<Result<Vec<Bounds>, _>>()?;
-            let loops = leaf.loops.iter().zip(ranges).map(|(l, range)| Loop { variable: l.variable, range });
+            let loops = leaf.loops.iter().zip(ranges).map(|(l, range)| Loop { variable: l.variable.number(), range });
             Ok((plan(frame, leaf, clips)?, loops.collect()))
         };
         let leaves = leaves.iter().map(|leaf| both(leaf, frame)).collect::<Result<_, Diagnostic>>()?;

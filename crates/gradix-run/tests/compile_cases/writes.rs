@@ -1,7 +1,7 @@
 //! All loops of a nest run through, to see what they write.
 
 use gradix::Int;
-use gradix::nest::{FIRST, ITEM, LAST, Leaf, Nest, Scope, Step, evaluate, print};
+use gradix::nest::{ByLoop, FIRST, ITEM, LAST, Leaf, LoopId, Nest, Scope, Step, evaluate, print};
 use gradix::program::{Affine, Atom, Constraint, ParamId, Range, TensorId};
 
 /// All loops are run through without their reductions: results and temporaries are written once, inputs never.
@@ -14,7 +14,8 @@ pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
         for item in 0..nest.items(kernel, sizes).unwrap() {
             let first = &low + &step * Int::from(item);
             let last = (&first + &step - Int::ONE).min(high.clone());
-            let mut run = Run { nest, sizes, point: vec![Int::ZERO; kernel.variables.len()], writes: &mut writes };
+            let mut run =
+                Run { nest, sizes, point: ByLoop(vec![Int::ZERO; kernel.variables.len()]), writes: &mut writes };
             (run.point[FIRST], run.point[LAST], run.point[ITEM]) = (first, last, Int::from(item));
             kernel.steps.iter().for_each(|step| run.step(step));
         }
@@ -43,7 +44,7 @@ pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
 struct Run<'a> {
     nest: &'a Nest,
     sizes: &'a [Int],
-    point: Vec<Int>,
+    point: ByLoop<Int>,
     /// How often each element of each buffer was written, other than by going on from what it holds.
     writes: &'a mut [Vec<usize>],
 }
@@ -90,7 +91,7 @@ impl Run<'_> {
 
     fn atom(&self, atom: &Atom) -> Int {
         match atom {
-            Atom::Index(variable) => self.point[*variable as usize].clone(),
+            Atom::Index(variable) => self.point[LoopId(*variable)].clone(),
             Atom::Param(ParamId(param)) => self.sizes[*param as usize].clone(),
             Atom::Floor(..) => unreachable!("evaluated by its parts"),
         }

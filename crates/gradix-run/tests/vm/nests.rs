@@ -2,7 +2,9 @@
 
 use crate::machine::{run, run_at};
 use gradix::Int;
-use gradix::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, Nest, Panels, Scope, Step, Tile, Work};
+use gradix::nest::{
+    Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Nest, Panels, Scope, Step, Tile, Work,
+};
 use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
     TensorId, UnaryOp,
@@ -55,10 +57,10 @@ impl Builder {
         self.buffer("y", Scope::Output(0), &extents)
     }
 
-    pub fn variable(&mut self) -> usize {
+    pub fn variable(&mut self) -> LoopId {
         let variables = &mut self.nest.kernels[0].variables;
         variables.push(format!("v{}", variables.len()));
-        variables.len() - 1
+        LoopId(variables.len() as u32 - 1)
     }
 
     pub fn read(&mut self, tensor: TensorId, subscripts: &[Affine]) -> ExprId {
@@ -109,7 +111,7 @@ impl Builder {
     }
 }
 
-pub fn index(variable: usize) -> Affine {
+pub fn index(variable: LoopId) -> Affine {
     Affine::index(variable)
 }
 
@@ -126,7 +128,7 @@ pub fn count(extent: i64) -> Range {
     range(number(0), number(extent - 1))
 }
 
-pub fn loops(list: &[(usize, Range)]) -> Vec<Loop> {
+pub fn loops(list: &[(LoopId, Range)]) -> Vec<Loop> {
     list.iter()
         .map(|(variable, range)| Loop { variable: *variable, range: range.clone(), kind: Kind::Serial })
         .collect()
@@ -147,19 +149,7 @@ pub fn lanes(position: usize) -> Shape {
 pub fn plain(target: TensorId, subscripts: &[Affine], mut loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
     shape.lanes.into_iter().for_each(|position| loops[position].kind = Kind::Lanes(1));
     shape.rows.into_iter().for_each(|(position, count)| loops[position].kind = Kind::Unrolled(count));
-    Leaf {
-        target,
-        subscripts: subscripts.to_vec(),
-        outputs: loops.len(),
-        loops,
-        reduction: None,
-        accumulate: false,
-        guards: Vec::new(),
-        body,
-        panels: shape.panels,
-        turn: None,
-        aligned: false,
-    }
+    Leaf { panels: shape.panels, ..Leaf::pointwise(target, subscripts.to_vec(), loops, body) }
 }
 
 pub fn close(found: &[f64], expected: &[f64]) {
@@ -408,7 +398,7 @@ fn a_convolution_with_guards_and_an_output_that_shifts_its_range() {
     let (x, x_data) = nest.input("x", &[3, 9, 30]);
     let (w, w_data) = nest.input("w", &[10, 3, 3, 3]);
     let y = nest.output(&[10, 9, 28]);
-    let v: Vec<usize> = (0..6).map(|_| nest.variable()).collect();
+    let v: Vec<LoopId> = (0..6).map(|_| nest.variable()).collect();
     let (o, i, j, c, p, q) = (v[0], v[1], v[2], v[3], v[4], v[5]);
     let left = nest.read(x, &[index(c), index(i) + index(p).shift(-1), index(j) + index(q)]);
     let right = nest.read(w, &[index(o), index(c), index(p), index(q)]);
@@ -679,7 +669,7 @@ fn lanes_are_split_where_conditions_and_guards_change() {
         let y = nest.output(&[45 * apart]);
         let (i, j) = (nest.variable(), nest.variable());
         let (own, other) = (nest.read(x, &[index(j)]), nest.read(x, &[number(49) - index(j)]));
-        let times = |factor: i64, variable: usize| index(variable).scale(&Int::from(factor));
+        let times = |factor: i64, variable: LoopId| index(variable).scale(&Int::from(factor));
         let exprs = &mut nest.nest.exprs;
         let value = exprs.add(Expr::Index(index(i)));
         let product = exprs.add(Expr::Binary(BinaryOp::Mul, own, value));

@@ -3,7 +3,7 @@
 use crate::nests::{Builder, Shape, close, count, index, lanes, loops, number, plain, range};
 use crate::programs::compare;
 use gradix::domain::sizes::{Known, bind};
-use gradix::nest::{Leaf, Work};
+use gradix::nest::{Leaf, LoopId, Work};
 use gradix::program::{Affine, BinaryOp, Constraint, Expr, ExprId, ReduceOp, UnaryOp};
 use gradix::{Int, Resolved};
 
@@ -16,7 +16,7 @@ enum Layout {
 }
 
 impl Layout {
-    fn subscripts(self, (i, j): (usize, usize), (rows, columns): (i64, i64)) -> [Affine; 2] {
+    fn subscripts(self, (i, j): (LoopId, LoopId), (rows, columns): (i64, i64)) -> [Affine; 2] {
         match self {
             Layout::Plain => [index(i), index(j)],
             Layout::Backwards => [number(rows - 1) - index(i), number(columns - 1) - index(j)],

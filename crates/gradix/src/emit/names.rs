@@ -2,7 +2,7 @@
 
 use super::integers::{floor_div, larger, smaller};
 use super::tree::{Operator, Type, Value};
-use crate::nest::{Kernel, Nest, Scope};
+use crate::nest::{ByLoop, Kernel, LoopId, Nest, Scope};
 use crate::program::{Affine, Atom, Constraint, ParamId, Range, Relation, TensorId, names};
 use gradix_int::Int;
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ pub struct Names<'a> {
     /// How many elements apart neighbours in each dimension of a buffer are: a number, or a name.
     pub strides: Rc<[Vec<Value>]>,
     /// What stands for each variable at the place where code is written.
-    pub variables: Vec<Value>,
+    pub variables: ByLoop<Value>,
 }
 
 /// Words that C, its headers or the generated code use.
@@ -58,7 +58,7 @@ impl<'a> Common<'a> {
         };
         let variables = ["first", "last", "item"].map(String::from).into_iter();
         let variables = variables.chain(kernel.variables[3..].iter().map(name));
-        let variables = variables.map(|name| Value::name(&name, Type::Whole)).collect();
+        let variables = ByLoop(variables.map(|name| Value::name(&name, Type::Whole)).collect());
         let (params, buffers, strides) = (self.params.clone(), self.buffers.clone(), self.strides.clone());
         Names { nest: self.nest, params, buffers, strides, variables }
     }
@@ -111,7 +111,7 @@ impl Names<'_> {
 
     fn atom(&self, atom: &Atom) -> Value {
         match atom {
-            Atom::Index(v) => self.variables[*v as usize].clone(),
+            Atom::Index(v) => self.variables[LoopId(*v)].clone(),
             Atom::Param(ParamId(p)) => self.params[*p as usize].clone(),
             Atom::Floor(inner, c) => floor_div(self.affine(inner), c),
         }
@@ -184,9 +184,8 @@ impl Names<'_> {
     }
 
     /// How far apart the elements of an access are when a variable advances by 1.
-    pub fn step(&self, buffer: TensorId, subscripts: &[Affine], variable: usize) -> Value {
-        let atom = Atom::Index(variable as u32);
-        let factors = subscripts.iter().map(|subscript| subscript.coefficient(&atom)).enumerate();
+    pub fn step(&self, buffer: TensorId, subscripts: &[Affine], variable: LoopId) -> Value {
+        let factors = subscripts.iter().map(|subscript| subscript.step_of(variable)).enumerate();
         let parts = factors.filter(|(_, factor)| *factor != Int::ZERO).map(|(dimension, factor)| {
             let stride = self.stride(buffer, dimension);
             match (stride.is(1), factor == Int::ONE) {

@@ -10,8 +10,9 @@ use super::draft::Draft;
 use super::names::Names;
 use super::tree::{Callee, Code, Operator, Type, Value};
 use crate::nest::Real;
+use crate::nest::{ByLoop, LoopId};
 use crate::program::expr::Number;
-use crate::program::{Affine, Atom, BinaryOp, Comparison, Cond, CondId, Expr, ExprId, Exprs, TensorId, UnaryOp};
+use crate::program::{Affine, BinaryOp, Comparison, Cond, CondId, Expr, ExprId, Exprs, TensorId, UnaryOp};
 use crate::scalar::C;
 use gradix_int::Int;
 use std::collections::HashMap;
@@ -36,11 +37,11 @@ pub trait Language {
 #[derive(Clone, Default)]
 pub struct Instances {
     /// The variable of the lanes, and the first lane of each vector.
-    pub lanes: Option<(usize, Vec<Value>)>,
+    pub lanes: Option<(LoopId, Vec<Value>)>,
     /// The variable of the rows, and its value in each row.
-    pub rows: Option<(usize, Vec<Value>)>,
+    pub rows: Option<(LoopId, Vec<Value>)>,
     /// The variable of the columns, and its value in each; rows are then counted column by column.
-    pub columns: Option<(usize, Vec<Value>)>,
+    pub columns: Option<(LoopId, Vec<Value>)>,
     /// Where vectors are not full: how many lanes of each count.
     pub partial: Vec<Value>,
 }
@@ -50,7 +51,7 @@ pub type Instance = (usize, usize);
 
 impl Instances {
     /// Instances that differ in the lanes only.
-    pub fn lanes(variable: usize, starts: Vec<Value>, partial: Vec<Value>) -> Self {
+    pub fn lanes(variable: LoopId, starts: Vec<Value>, partial: Vec<Value>) -> Self {
         Instances { lanes: Some((variable, starts)), partial, ..Instances::default() }
     }
 
@@ -61,7 +62,7 @@ impl Instances {
     }
 
     /// The variables get the values that they have in an instance.
-    pub fn select(&self, (row, vector): Instance, variables: &mut [Value]) {
+    pub fn select(&self, (row, vector): Instance, variables: &mut ByLoop<Value>) {
         let (row, column) = self.place(row);
         for (of, number) in [(&self.rows, row), (&self.columns, column), (&self.lanes, vector)] {
             if let Some((variable, values)) = of {
@@ -113,8 +114,8 @@ impl<'a, 'n> Values<'a, 'n> {
         if let Some(&known) = self.depends.get(&id) {
             return known;
         }
-        let used = self.exprs().used_indices(id, self.names.variables.len());
-        let uses = |of: &Option<(usize, Vec<Value>)>| of.as_ref().is_some_and(|(variable, _)| used[*variable]);
+        let used = self.exprs().used_indices(id, self.names.variables.0.len());
+        let uses = |of: &Option<(LoopId, Vec<Value>)>| of.as_ref().is_some_and(|(variable, _)| used[variable.number()]);
         let Instances { rows, columns, lanes, .. } = &self.instances;
         let mut found = Differs { by_row: uses(rows), by_column: uses(columns), by_lane: uses(lanes) };
         let vectors: Vec<ExprId> =
@@ -179,7 +180,7 @@ impl<'a, 'n> Values<'a, 'n> {
     }
 
     /// The variable of the lanes, if a node differs by it.
-    fn lane(&mut self, id: ExprId) -> Option<usize> {
+    fn lane(&mut self, id: ExprId) -> Option<LoopId> {
         let differs = self.is_vector(id);
         self.instances.lanes.as_ref().filter(|_| differs).map(|(variable, _)| *variable)
     }
@@ -188,7 +189,7 @@ impl<'a, 'n> Values<'a, 'n> {
         self.select_instance(instance);
         let start = self.names.affine(affine);
         match self.lane(id) {
-            Some(variable) => self.language.indices(start, &affine.coefficient(&Atom::Index(variable as u32))),
+            Some(variable) => self.language.indices(start, &affine.step_of(variable)),
             None => start.cast(Type::Real),
         }
     }

@@ -22,17 +22,52 @@ pub use verify::{Check, Verified, verify};
 
 use crate::program::{
     Affine, Atom, BinaryOp, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp, TensorId,
+    Variable,
 };
 use crate::target::{PanelSize, Target};
 use gradix_int::Int;
 use std::collections::HashSet;
 
+/// A variable of a kernel, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LoopId(pub u32);
+
+impl LoopId {
+    /// As a position.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Variable for LoopId {
+    fn number(self) -> usize {
+        self.number()
+    }
+}
+
+/// Something for each variable of a kernel.
+#[derive(Clone, Debug)]
+pub struct ByLoop<T>(pub Vec<T>);
+
+impl<T> std::ops::Index<LoopId> for ByLoop<T> {
+    type Output = T;
+    fn index(&self, variable: LoopId) -> &T {
+        &self.0[variable.number()]
+    }
+}
+
+impl<T> std::ops::IndexMut<LoopId> for ByLoop<T> {
+    fn index_mut(&mut self, variable: LoopId) -> &mut T {
+        &mut self.0[variable.number()]
+    }
+}
+
 /// The first value of the outermost index that an item covers.
-pub const FIRST: usize = 0;
+pub const FIRST: LoopId = LoopId(0);
 /// The last value of the outermost index that an item covers.
-pub const LAST: usize = 1;
+pub const LAST: LoopId = LoopId(1);
 /// The number of the item.
-pub const ITEM: usize = 2;
+pub const ITEM: LoopId = LoopId(2);
 
 /// Everything that is run for one program.
 #[derive(Clone, Debug)]
@@ -135,7 +170,7 @@ pub struct Together {
 #[derive(Clone, Debug)]
 pub struct Tile {
     /// The variable: the first value in the tile.
-    pub variable: usize,
+    pub variable: LoopId,
     /// Bounds in sizes and outer variables.
     pub range: Range,
     /// How far it advances.
@@ -148,7 +183,7 @@ pub struct Tile {
 #[derive(Clone, Debug)]
 pub struct Loop {
     /// The variable.
-    pub variable: usize,
+    pub variable: LoopId,
     /// Bounds in sizes, tile variables and earlier loops of the leaf.
     pub range: Range,
     /// How its values are taken.
@@ -197,6 +232,17 @@ pub struct Leaf {
     pub turn: Option<Turn>,
     /// Whether vectors start where lines of the caches do: some elements are then computed twice.
     pub aligned: bool,
+    /// The kinds that came into question for its loops, the least costly first: that one was taken.
+    pub considered: Vec<Candidate>,
+}
+
+/// A kind for each loop of a leaf, and what it costs.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// In the order of the loops.
+    pub kinds: Vec<Kind>,
+    /// Loads and stores for one point, in vectors that lie side by side.
+    pub loads: f64,
 }
 
 /// The positions of two loops of a leaf: along them the target and what is read have their neighbours.
@@ -312,6 +358,14 @@ impl std::ops::IndexMut<TensorId> for Nest {
     }
 }
 
+impl std::ops::Index<LoopId> for Kernel {
+    type Output = str;
+    /// What a variable is called.
+    fn index(&self, variable: LoopId) -> &str {
+        &self.variables[variable.number()]
+    }
+}
+
 impl Together {
     /// How many loops are around all accumulators.
     pub fn outputs(&self) -> usize {
@@ -328,6 +382,24 @@ impl Work {
 }
 
 impl Leaf {
+    /// `target[subscripts] = body` for all points of some loops.
+    pub fn pointwise(target: TensorId, subscripts: Vec<Affine>, loops: Vec<Loop>, body: ExprId) -> Self {
+        Leaf {
+            target,
+            subscripts,
+            outputs: loops.len(),
+            loops,
+            reduction: None,
+            accumulate: false,
+            guards: Vec::new(),
+            body,
+            panels: None,
+            turn: None,
+            aligned: false,
+            considered: Vec::new(),
+        }
+    }
+
     /// The position of the loop in lanes.
     pub fn lanes(&self) -> Option<usize> {
         self.loops.iter().position(|l| matches!(l.kind, Kind::Lanes(_)))
@@ -351,7 +423,7 @@ impl Leaf {
     }
 
     /// Whether it is pointwise, and all values of a variable write to the same element.
-    pub fn shares(&self, variable: usize) -> bool {
+    pub fn shares(&self, variable: LoopId) -> bool {
         self.reduction.is_none() && !self.subscripts.iter().any(|subscript| subscript.uses_index(variable))
     }
 

@@ -40,7 +40,7 @@ fn print_step(nest: &Nest, kernel: &Kernel, step: &Step, depth: usize, text: &mu
     match step {
         Step::Tile(Tile { variable, range, size, steps }) => {
             let range = print_range(nest, kernel, range);
-            let _ = writeln!(text, "{}tile {} in {range} by {size}:", "  ".repeat(depth), kernel.variables[*variable]);
+            let _ = writeln!(text, "{}tile {} in {range} by {size}:", "  ".repeat(depth), &kernel[*variable]);
             steps.iter().for_each(|step| print_step(nest, kernel, step, depth + 1, text));
         }
         Step::Leaf(leaf) => print_leaf(nest, kernel, leaf, depth, text),
@@ -61,11 +61,11 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
     let buffers: Vec<&str> = nest.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
     let expression = |id: ExprId| print::expression(&nest.params, &nest.exprs, &buffers, &names, id);
     if let Some(panels) = &leaf.panels {
-        print_panels(nest, leaf, panels, &names, &expression, &"  ".repeat(depth), text);
+        print_panels(nest, kernel, leaf, panels, &expression, &"  ".repeat(depth), text);
     }
     if let Some(turn) = leaf.turn {
         let [source, target] =
-            [turn.along_source, turn.along_target].map(|position| names[leaf.loops[position].variable]);
+            [turn.along_source, turn.along_target].map(|position| &kernel[leaf.loops[position].variable]);
         let _ = writeln!(text, "{}turn squares of {source} and {target}:", "  ".repeat(depth));
     }
     let mut depth = depth;
@@ -77,7 +77,7 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
         };
         let kind = if position < leaf.outputs { "for" } else { reduction_name(leaf.reduction) };
         let range = print_range(nest, kernel, &l.range);
-        let _ = writeln!(text, "{}{kind} {} in {range}{how}:", "  ".repeat(depth), names[l.variable]);
+        let _ = writeln!(text, "{}{kind} {} in {range}{how}:", "  ".repeat(depth), &kernel[l.variable]);
         depth += 1;
     }
     if !leaf.guards.is_empty() {
@@ -100,9 +100,9 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
 /// What is packed before the register tiles run: the parts of the body by what they depend on, and how each gets there.
 fn print_panels(
     nest: &Nest,
+    kernel: &Kernel,
     leaf: &Leaf,
     panels: &Panels,
-    names: &[&str],
     expression: &dyn Fn(ExprId) -> String,
     margin: &str,
     text: &mut String,
@@ -110,14 +110,14 @@ fn print_panels(
     let scratch = &nest[panels.scratch].name;
     let PanelSize { terms, rows, lanes } = panels.size;
     let _ = writeln!(text, "{margin}pack into {scratch}, {terms} terms, {rows} rows and {lanes} lanes at a time:");
-    let kept = panels.kept.map(|position| format!(", kept for all {}", names[leaf.loops[position].variable]));
+    let kept = panels.kept.map(|position| format!(", kept for all {}", &kernel[leaf.loops[position].variable]));
     let rows = match (panels.rows_in_place, panels.rows_beside, panels.rows_in_lanes) {
         (true, ..) => "read in place".to_string(),
         (false, true, _) => "in vectors across the rows".to_string(),
         (false, false, true) => "in vectors along the terms".to_string(),
         (false, false, false) => "one by one".to_string(),
     };
-    let ahead = panels.ahead.map(|position| format!(", the next {} ahead", names[leaf.loops[position].variable]));
+    let ahead = panels.ahead.map(|position| format!(", the next {} ahead", &kernel[leaf.loops[position].variable]));
     let lanes = match (panels.lanes_in_place, panels.lanes_stay) {
         (true, _) => "read in place".to_string() + &ahead.unwrap_or_default(),
         (false, false) => "in vectors".to_string(),

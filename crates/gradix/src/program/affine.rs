@@ -46,8 +46,8 @@ impl Affine {
     }
 
     /// An index alone.
-    pub fn index(position: usize) -> Self {
-        Affine::atom(Atom::Index(position as u32))
+    pub fn index(index: impl Variable) -> Self {
+        Affine::atom(Atom::Index(index.number() as u32))
     }
 
     /// A param alone.
@@ -68,6 +68,11 @@ impl Affine {
     /// The coefficient of an atom, zero if it is absent.
     pub fn coefficient(&self, atom: &Atom) -> Int {
         self.terms.iter().find(|(a, _)| a == atom).map_or(Int::ZERO, |(_, c)| c.clone())
+    }
+
+    /// How far it advances with an index, apart from what stands inside `⌊e / c⌋`.
+    pub fn step_of(&self, index: impl Variable) -> Int {
+        self.coefficient(&Atom::Index(index.number() as u32))
     }
 
     /// The value, if there is no atom.
@@ -219,9 +224,9 @@ impl Affine {
     }
 
     /// Whether an index occurs.
-    pub fn uses_index(&self, position: usize) -> bool {
+    pub fn uses_index(&self, index: impl Variable) -> bool {
         let mut found = false;
-        self.visit_indices(&mut |i| found |= i == position);
+        self.visit_indices(&mut |i| found |= i == index.number());
         found
     }
 
@@ -238,8 +243,8 @@ impl Affine {
     }
 
     /// Whether an index occurs inside a `⌊e / c⌋`.
-    pub fn divides_index(&self, position: usize) -> bool {
-        self.terms.iter().any(|(atom, _)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(position)))
+    pub fn divides_index(&self, index: impl Variable) -> bool {
+        self.terms.iter().any(|(atom, _)| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(index)))
     }
 
     /// Whether every number in it is at most [`MAX_COEFFICIENT`], those inside `⌊e / c⌋` included.
@@ -281,10 +286,22 @@ impl Affine {
 }
 
 /// Whether an index moves an access from one element to the next.
-pub fn is_along(subscripts: &[Affine], index: usize) -> bool {
-    subscripts.split_last().is_some_and(|(last, others)| {
-        last.coefficient(&Atom::Index(index as u32)) == Int::ONE && !others.iter().any(|s| s.uses_index(index))
-    })
+pub fn is_along(subscripts: &[Affine], index: impl Variable) -> bool {
+    subscripts
+        .split_last()
+        .is_some_and(|(last, others)| last.step_of(index) == Int::ONE && !others.iter().any(|s| s.uses_index(index)))
+}
+
+/// What an index in an [`Affine`] may stand for: one of a definition, by its position, or a variable of a kernel.
+pub trait Variable: Copy {
+    /// Its number among those of the definition or of the kernel.
+    fn number(self) -> usize;
+}
+
+impl Variable for usize {
+    fn number(self) -> usize {
+        self
+    }
 }
 
 /// The greatest common divisor, not negative.

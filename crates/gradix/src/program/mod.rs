@@ -21,7 +21,7 @@ pub mod places;
 pub mod print;
 pub mod verify;
 
-pub use affine::{Affine, Atom, ParamId};
+pub use affine::{Affine, Atom, ParamId, Variable};
 pub use constraint::{Constraint, Relation};
 pub use expr::{Cond, CondId, Expr, ExprId, Exprs};
 pub use op::{BinaryOp, Comparison, ReduceOp, UnaryOp};
@@ -270,7 +270,7 @@ impl Range {
     }
 
     /// The constraints on the index at `position`.
-    pub fn constraints(&self, position: usize) -> impl Iterator<Item = Constraint> + '_ {
+    pub fn constraints<V: Variable>(&self, position: V) -> impl Iterator<Item = Constraint> + use<'_, V> {
         let low = self.low.iter().map(move |l| Constraint::at_most(l.clone(), Affine::index(position)));
         let high = self.high.iter().map(move |h| Constraint::at_most(Affine::index(position), h.clone()));
         low.chain(high)

@@ -1,8 +1,12 @@
 //! A schedule as text: what was decided for a program, and why, in terms of its sizes.
 
 use super::{Group, Member, Schedule};
+use crate::nest::{self, Candidate, Kernel, Kind, Leaf, Loop};
 use crate::program::{Affine, Definition, Expr, Program};
 use std::fmt::Write;
+
+/// How many candidates are shown, the taken one first.
+const SHOWN_CANDIDATES: usize = 3;
 
 /// The groups of definitions, where each is kept, and the predicted operations, bytes and buffers (8 bytes a number).
 pub fn print(program: &Program, schedule: &Schedule) -> String {
@@ -13,7 +17,45 @@ pub fn print(program: &Program, schedule: &Schedule) -> String {
         }
         describe_group(program, &docs, group, number, &mut text);
     }
+    schedule.kernels.iter().for_each(|kernel| describe_loops(schedule, kernel, &mut text));
     text
+}
+
+/// The loops of a kernel, outermost first, with their kinds; and what the best few kinds cost.
+fn describe_loops(schedule: &Schedule, kernel: &Kernel, text: &mut String) {
+    let _ = writeln!(text, "\nloops of {}", kernel.name);
+    for leaf in nest::leaves(&kernel.steps) {
+        let kinds: Vec<Kind> = leaf.loops.iter().map(|l| l.kind).collect();
+        let packed = if leaf.panels.is_some() { "; operands are packed" } else { "" };
+        let loops = loops_in(kernel, leaf, &kinds);
+        let _ = writeln!(text, "  {}: {loops}{packed}", schedule.buffers[leaf.target.0 as usize].name);
+        let cost = |candidate: &Candidate| {
+            format!("{} {}", loops_in(kernel, leaf, &candidate.kinds), significant(candidate.loads))
+        };
+        if leaf.considered.len() > 1 {
+            let costs: Vec<String> = leaf.considered.iter().take(SHOWN_CANDIDATES).map(cost).collect();
+            let _ = writeln!(text, "    loads for a point: {}", costs.join(" | "));
+        }
+    }
+}
+
+fn loops_in(kernel: &Kernel, leaf: &Leaf, kinds: &[Kind]) -> String {
+    let shown = |(l, kind): (&Loop, &Kind)| {
+        let name = &kernel[l.variable];
+        match kind {
+            Kind::Serial => name.to_string(),
+            Kind::Lanes(vectors) => format!("{name} lanes x{vectors}"),
+            Kind::Unrolled(count) => format!("{name} unrolled x{count}"),
+        }
+    };
+    let loops: Vec<String> = leaf.loops.iter().zip(kinds).map(shown).collect();
+    if loops.is_empty() { "one element".to_string() } else { loops.join(", ") }
+}
+
+/// A number with two digits that count.
+fn significant(number: f64) -> String {
+    let digits = (1.0 - number.abs().max(f64::MIN_POSITIVE).log10().floor()).clamp(0.0, 9.0) as usize;
+    format!("{number:.digits$}")
 }
 
 fn describe_group(program: &Program, docs: &[String], group: &Group, number: usize, text: &mut String) {

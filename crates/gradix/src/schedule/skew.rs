@@ -4,31 +4,30 @@
 //! are `-9..=0`, and the same for all lanes of a vector. At the ends of the tensors other bounds take over; the middle
 //! of the index space decides.
 
-use crate::program::{Affine, Atom, Range};
+use crate::program::{Affine, Range, Variable};
 use gradix_int::Int;
 
 /// For each index of the reduction, the multiple of output `v` that is to be added to it, where that helps.
 /// `indices` are the atoms of the ranges in order, the first `outputs` of them outputs; `middle` has assumed values for
 /// other atoms.
-pub fn skews(
-    indices: &[usize],
+pub fn skews<V: Variable>(
+    indices: &[V],
     ranges: &[Range],
     outputs: usize,
-    v: usize,
+    v: V,
     mut middle: Vec<f64>,
     estimate: &[f64],
 ) -> Vec<(usize, Int)> {
-    let count = indices.iter().max().map_or(0, |m| m + 1);
+    let count = indices.iter().map(|index| index.number() + 1).max().unwrap_or(0);
     middle.resize(count.max(middle.len()), 0.0);
     let mut found = Vec::new();
     for (position, (&index, range)) in indices.iter().zip(ranges).enumerate() {
         let (low, high) = (active(&range.low, &middle, estimate, true), active(&range.high, &middle, estimate, false));
-        middle[index] = (low.estimate(&middle, estimate) + high.estimate(&middle, estimate)) / 2.0;
+        middle[index.number()] = (low.estimate(&middle, estimate) + high.estimate(&middle, estimate)) / 2.0;
         if position < outputs {
             continue;
         }
-        let atom = Atom::Index(v as u32);
-        let (below, above) = (low.coefficient(&atom), high.coefficient(&atom));
+        let (below, above) = (low.step_of(v), high.step_of(v));
         if below == above && below != Int::ZERO {
             found.push((position, below));
         }
@@ -43,10 +42,10 @@ pub fn active<'a>(bounds: &'a [Affine], middle: &[f64], estimate: &[f64], is_low
 }
 
 /// What the skews put in place of each index: `map` has an entry for every atom.
-pub fn apply(map: &mut [Affine], ranges: &mut [Range], indices: &[usize], v: usize, skews: &[(usize, Int)]) {
+pub fn apply<V: Variable>(map: &mut [Affine], ranges: &mut [Range], indices: &[V], v: V, skews: &[(usize, Int)]) {
     for (position, factor) in skews {
         let index = indices[*position];
-        map[index] = Affine::index(index).add_scaled(factor, &Affine::index(v));
+        map[index.number()] = Affine::index(index).add_scaled(factor, &Affine::index(v));
     }
     for (position, range) in ranges.iter_mut().enumerate() {
         let by = skews.iter().find(|(p, _)| *p == position).map(|(_, factor)| factor);

@@ -8,7 +8,7 @@
 //! language have their weights, in additions, in the tables of [`scalar`](crate::scalar).
 
 use crate::program::expr::Exprs;
-use crate::program::{Affine, Atom, BinaryOp, Expr, ExprId};
+use crate::program::{Affine, BinaryOp, Expr, ExprId, Variable};
 use gradix_int::Int;
 
 // ---- Accesses, in loads.
@@ -29,10 +29,9 @@ pub const LANES_SUMMED_LOADS: f64 = 40.0;
 pub const MOVING_BOUNDS_LOADS: f64 = 0.1;
 
 /// What an access costs with an index in the lanes, in loads.
-pub fn access(subscripts: &[Affine], lanes: usize) -> f64 {
-    let atom = Atom::Index(lanes as u32);
+pub fn access(subscripts: &[Affine], lanes: impl Variable) -> f64 {
     let last = subscripts.len().wrapping_sub(1);
-    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.coefficient(&atom)));
+    let factors = subscripts.iter().enumerate().map(|(d, s)| (d, s.step_of(lanes)));
     let moving: Vec<(usize, Int)> = factors.filter(|(_, c)| *c != Int::ZERO).collect();
     match moving.as_slice() {
         [] => SAME_ELEMENT_LOADS,
@@ -44,7 +43,12 @@ pub fn access(subscripts: &[Affine], lanes: usize) -> f64 {
 
 /// The loads and stores of one term with an index in the lanes: all that is read, and a share of what is written once
 /// for so many terms.
-pub fn transfers<'a>(reads: impl Iterator<Item = &'a [Affine]>, written: &[Affine], terms: f64, lanes: usize) -> f64 {
+pub fn transfers<'a>(
+    reads: impl Iterator<Item = &'a [Affine]>,
+    written: &[Affine],
+    terms: f64,
+    lanes: impl Variable,
+) -> f64 {
     let loads: f64 = reads.map(|subscripts| access(subscripts, lanes)).sum();
     let stores = match written.iter().any(|subscript| subscript.uses_index(lanes)) {
         true => access(written, lanes) / terms.max(1.0),

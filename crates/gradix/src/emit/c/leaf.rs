@@ -7,7 +7,7 @@ use crate::emit::integers::smaller;
 use crate::emit::names::Names;
 use crate::emit::tree::{Callee, Code, Head, Routine, Type, Value};
 use crate::emit::values::{Instance, Instances, Values};
-use crate::nest::{Kind, Leaf, Loop, Real};
+use crate::nest::{Kind, Leaf, Loop, LoopId, Real};
 use crate::program::{ExprId, ReduceOp};
 
 /// What is needed to write one kernel.
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
     pub fn over_lanes(
         &mut self,
         (low, high): (Value, Value),
-        variable: usize,
+        variable: LoopId,
         vectors: usize,
         aligned: Option<&Leaf>,
         inside: &mut dyn FnMut(&mut Self, Instances, usize),

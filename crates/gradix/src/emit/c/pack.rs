@@ -7,7 +7,7 @@ use super::panel::{Contraction, Group, Parts, Span, any_differs};
 use crate::emit::integers::{larger, smaller};
 use crate::emit::tree::{Callee, Code, Type, Value};
 use crate::emit::values::{Instance, Instances};
-use crate::nest::Loop;
+use crate::nest::{Loop, LoopId};
 use crate::program::ExprId;
 
 impl Contraction<'_> {
@@ -140,7 +140,7 @@ impl Contraction<'_> {
     }
 
     /// A vector of every operand that depends on the rows.
-    fn row_vectors(&self, w: &mut Writer, variable: usize, starts: Vec<Value>, partial: Vec<Value>) -> Vec<Value> {
+    fn row_vectors(&self, w: &mut Writer, variable: LoopId, starts: Vec<Value>, partial: Vec<Value>) -> Vec<Value> {
         let mut values = w.values(Instances::lanes(variable, starts, partial));
         self.panels.by_row.iter().map(|id| values.wide(*id, (0, 0))).collect()
     }

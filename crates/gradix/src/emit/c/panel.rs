@@ -19,7 +19,7 @@ use super::leaf::{Writer, lanes_of};
 use super::library;
 use crate::emit::integers::smaller;
 use crate::emit::tree::{Callee, Operator, Type, Value};
-use crate::nest::{Leaf, Loop, Nest, Panels};
+use crate::nest::{Leaf, Loop, LoopId, Nest, Panels};
 use crate::program::{Affine, Expr, ExprId, ReduceOp, TensorId};
 use crate::target::PanelSize;
 
@@ -165,11 +165,11 @@ impl Contraction<'_> {
     }
 
     /// The outputs around that packed lanes depend on.
-    pub fn moving(&self, w: &Writer) -> Vec<usize> {
-        let (exprs, count) = (&w.names.nest.exprs, w.names.variables.len());
+    pub fn moving(&self, w: &Writer) -> Vec<LoopId> {
+        let (exprs, count) = (&w.names.nest.exprs, w.names.variables.0.len());
         let used: Vec<Vec<bool>> = self.panels.by_lane.iter().map(|id| exprs.used_indices(*id, count)).collect();
         let around = self.others.iter().map(|l| l.variable);
-        around.filter(|v| used.iter().any(|used| used[*v])).collect()
+        around.filter(|v| used.iter().any(|used| used[v.number()])).collect()
     }
 
     fn write(&self, w: &mut Writer, tables: Tables) {

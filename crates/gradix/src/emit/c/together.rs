@@ -5,7 +5,7 @@ use super::leaf::Writer;
 use crate::emit::integers::{larger, smaller};
 use crate::emit::tree::{Code, Operator, Value};
 use crate::emit::values::{Instance, Instances, Values};
-use crate::nest::{Leaf, Loop, Together};
+use crate::nest::{Leaf, Loop, LoopId, Together};
 use crate::program::{Expr, ExprId, Exprs, ReduceOp};
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ struct Statements<'a> {
     how: &'a Together,
     lane: &'a Loop,
     /// The variable of the rows, with what stands for it in those at hand.
-    rows: Option<(usize, Vec<Value>)>,
+    rows: Option<(LoopId, Vec<Value>)>,
 }
 
 /// Writes the leaves, which share their variables; lanes run over the innermost loop.
@@ -65,7 +65,7 @@ pub fn write(w: &mut Writer, how: &Together) {
 }
 
 /// What a leaf does, where several values of a variable are taken at a time.
-fn role(exprs: &Exprs, leaf: &Leaf, row: Option<usize>) -> Role {
+fn role(exprs: &Exprs, leaf: &Leaf, row: Option<LoopId>) -> Role {
     match (leaf.reduction, row.filter(|row| leaf.shares(*row)), leaf.added(exprs)) {
         (Some(op), ..) => Role::Reduce(op),
         (None, Some(_), Some((term, takes))) => Role::Add(term, takes),
@@ -109,7 +109,7 @@ impl Statements<'_> {
     /// All lanes of some rows.
     fn lanes(&self, w: &mut Writer, running: &[Running]) {
         let Loop { range, .. } = self.lane;
-        let moves = |row: usize| range.low.iter().chain(&range.high).any(|bound| bound.uses_index(row));
+        let moves = |row: LoopId| range.low.iter().chain(&range.high).any(|bound| bound.uses_index(row));
         match &self.rows {
             Some((row, names)) if names.len() > 1 && moves(*row) => self.lanes_apart(w, running, *row, names),
             _ => {
@@ -122,7 +122,7 @@ impl Statements<'_> {
     }
 
     /// Where rows begin or end at different lanes, those that not all of them have come first and last, row by row.
-    fn lanes_apart(&self, w: &mut Writer, running: &[Running], row: usize, names: &[Value]) {
+    fn lanes_apart(&self, w: &mut Writer, running: &[Running], row: LoopId, names: &[Value]) {
         let saved = w.names.variables.clone();
         let mut ends = Vec::new();
         for name in names {

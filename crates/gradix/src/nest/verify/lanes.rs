@@ -1,6 +1,6 @@
 //! That lanes and unrolled loops do the same thing at every value, and that what is packed is all that is read.
 
-use super::super::{Kind, Leaf, Loop, Nest, Panels, Scope, Together, Turn};
+use super::super::{Kind, Leaf, Loop, LoopId, Nest, Panels, Scope, Together, Turn};
 use crate::program::{Affine, Expr, ExprId, Exprs};
 use gradix_int::Int;
 
@@ -61,7 +61,7 @@ pub fn together(nest: &Nest, kernel: usize, together: &Together) -> Result<(), &
         return Err("leaves together whose lanes are not innermost");
     }
     let outer = &leaves[0].loops[..leaves[0].loops.len() - 1];
-    let adds = |leaf: &Leaf, row: usize| !leaf.shares(row) || leaf.added(&nest.exprs).is_some();
+    let adds = |leaf: &Leaf, row: LoopId| !leaf.shares(row) || leaf.added(&nest.exprs).is_some();
     let fits = |row: &Loop| together.outputs() == outer.len() && leaves.iter().all(|leaf| adds(leaf, row.variable));
     if rows.is_some() && !outer.last().is_some_and(fits) {
         return Err("rows together that do more than add to what they share");
@@ -77,7 +77,7 @@ pub fn together(nest: &Nest, kernel: usize, together: &Together) -> Result<(), &
 }
 
 /// Whether nothing but subscripts and values depends on a variable, and on no division of it.
-fn is_even(exprs: &Exprs, leaf: &Leaf, variable: usize) -> bool {
+fn is_even(exprs: &Exprs, leaf: &Leaf, variable: LoopId) -> bool {
     let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
     let mut decided = bounds.chain(leaf.guards.iter().map(|guard| &guard.affine));
     let straight = |affine: &Affine| !affine.divides_index(variable);
@@ -99,7 +99,7 @@ fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<()
     let (Some(lanes), Some((rows, count)), Some(_)) = (leaf.lanes(), leaf.rows(), leaf.reduction) else {
         return Err("panels without lanes, rows and a reduction");
     };
-    let terms: Vec<usize> = leaf.loops[leaf.outputs..].iter().map(|l| l.variable).collect();
+    let terms: Vec<LoopId> = leaf.loops[leaf.outputs..].iter().map(|l| l.variable).collect();
     let (row, lane) = (leaf.loops[rows].variable, leaf.loops[lanes].variable);
     let bounds = leaf.loops[leaf.outputs..].iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
     let moves = |bound: &Affine| terms.iter().any(|term| bound.uses_index(*term));
@@ -107,7 +107,7 @@ fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<()
         return Err("panels of a reduction that is no box");
     }
     let exprs = &nest.exprs;
-    let depends = |parts: &[ExprId], variable: usize| parts.iter().any(|part| uses(exprs, *part, variable));
+    let depends = |parts: &[ExprId], variable: LoopId| parts.iter().any(|part| uses(exprs, *part, variable));
     let Panels { by_row, by_lane, by_term, .. } = panels;
     if depends(by_row, lane) || depends(by_lane, row) || depends(by_term, lane) || depends(by_term, row) {
         return Err("a packed part that depends on what its panel does not");
@@ -121,7 +121,7 @@ fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<()
     if !is_covered(exprs, leaf.body, &parts) {
         return Err("an element that no panel has");
     }
-    let straight = |part: &ExprId, along: Option<usize>| is_in_place(exprs, *part, &terms, along);
+    let straight = |part: &ExprId, along: Option<LoopId>| is_in_place(exprs, *part, &terms, along);
     if panels.rows_in_place && !by_row.iter().all(|part| straight(part, None))
         || panels.lanes_in_place && !by_lane.iter().all(|part| straight(part, Some(lane)))
     {
@@ -135,7 +135,7 @@ fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<()
     }
 }
 
-fn uses(exprs: &Exprs, part: ExprId, variable: usize) -> bool {
+fn uses(exprs: &Exprs, part: ExprId, variable: LoopId) -> bool {
     let mut used = false;
     exprs.visit_affines(part, &mut |affine| used |= affine.uses_index(variable));
     used
@@ -155,7 +155,7 @@ fn is_covered(exprs: &Exprs, id: ExprId, parts: &[ExprId]) -> bool {
 }
 
 /// Whether a part is an element, the same distance apart from term to term, and from lane to lane one after the other.
-fn is_in_place(exprs: &Exprs, part: ExprId, terms: &[usize], along: Option<usize>) -> bool {
+fn is_in_place(exprs: &Exprs, part: ExprId, terms: &[LoopId], along: Option<LoopId>) -> bool {
     let Expr::Access(_, subscripts) = &exprs[part] else { return false };
     let even = subscripts.iter().all(|s| terms.iter().all(|term| !s.divides_index(*term)));
     even && along.is_none_or(|lane| crate::program::affine::is_along(subscripts, lane))

@@ -7,7 +7,7 @@ mod items;
 mod lanes;
 mod written;
 
-use super::{FIRST, ITEM, Kernel, LAST, Leaf, Nest, Scope, Step, Work};
+use super::{FIRST, ITEM, Kernel, LAST, Leaf, LoopId, Nest, Scope, Step, Work};
 use crate::domain::guard::{self, Guarded};
 use crate::domain::system::{self, Facts, Found};
 use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Range, TensorId};
@@ -192,7 +192,7 @@ impl Visit<'_> {
                     let rows = tile.range.constraints(tile.variable);
                     let inner: Vec<Constraint> = context.iter().cloned().chain(rows).collect();
                     self.steps(&tile.steps, bound, &inner)?;
-                    bound[tile.variable] = false;
+                    bound[tile.variable.number()] = false;
                 }
                 Step::Leaf(leaf) => self.leaf(leaf, bound, context)?,
                 Step::Together(together) => {
@@ -236,7 +236,7 @@ impl Visit<'_> {
             }
         }
         self.done += 1;
-        leaf.loops.iter().for_each(|l| bound[l.variable] = false);
+        leaf.loops.iter().for_each(|l| bound[l.variable.number()] = false);
         Ok(())
     }
 
@@ -313,10 +313,10 @@ impl Visit<'_> {
         if fine { Ok(()) } else { Err(self.wrong("a variable is used outside its loop")) }
     }
 
-    fn bind(&self, variable: usize, bound: &mut [bool]) -> Result<(), String> {
-        match bound.get(variable) {
-            Some(false) => {
-                bound[variable] = true;
+    fn bind(&self, variable: LoopId, bound: &mut [bool]) -> Result<(), String> {
+        match bound.get_mut(variable.number()) {
+            Some(bound @ false) => {
+                *bound = true;
                 Ok(())
             }
             Some(true) | None => Err(self.wrong("a variable is bound twice")),

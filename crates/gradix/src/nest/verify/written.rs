@@ -9,7 +9,7 @@
 //! guards say of that point are the conditions under which it does. Of the places to be covered, those are taken away, leaf
 //! by leaf, until nothing is left. Where subscripts can't be solved for, or too many parts are left, nothing is claimed.
 
-use super::super::{FIRST, ITEM, Kernel, LAST, Leaf, Nest, Step, Tile, Work};
+use super::super::{FIRST, ITEM, Kernel, LAST, Leaf, LoopId, Nest, Step, Tile, Work};
 use crate::domain::system::{self, Facts};
 use crate::program::affine::div_floor;
 use crate::program::{Affine, Atom, Constraint, Range, Relation, TensorId, distinct};
@@ -22,7 +22,7 @@ pub struct Writer<'a> {
     pub leaf: &'a Leaf,
     pub tile: Option<&'a Tile>,
     /// What is added to the numbers of its variables, so that those of another kernel are different ones.
-    base: usize,
+    base: u32,
 }
 
 impl Writer<'_> {
@@ -31,7 +31,7 @@ impl Writer<'_> {
             return affine.clone();
         }
         affine.substitute(&mut |atom| match atom {
-            Atom::Index(v) => Some(Affine::index(*v as usize + self.base)),
+            Atom::Index(v) => Some(Affine::index(self.own(LoopId(*v)))),
             Atom::Param(_) | Atom::Floor(..) => None,
         })
     }
@@ -40,8 +40,13 @@ impl Writer<'_> {
         self.leaf.subscripts.iter().map(|subscript| self.moved(subscript)).collect()
     }
 
-    fn outputs(&self) -> Vec<usize> {
-        self.leaf.loops[..self.leaf.outputs].iter().map(|l| l.variable + self.base).collect()
+    fn outputs(&self) -> Vec<LoopId> {
+        self.leaf.loops[..self.leaf.outputs].iter().map(|l| self.own(l.variable)).collect()
+    }
+
+    /// What stands for one of its variables beside those of others.
+    fn own(&self, variable: LoopId) -> LoopId {
+        LoopId(variable.0 + self.base)
     }
 
     /// What holds for the outputs wherever the leaf writes.
@@ -70,7 +75,7 @@ pub fn unwritten(nest: &Nest, kernels: &[Kernel], buffer: TensorId, place: &[Aff
     let makes = |writer: &Writer| writer.leaf.target == buffer && !reads_target(nest, writer.leaf);
     let mut base = 0;
     let used = known.known().iter().map(|row| &row.affine).chain(place);
-    used.for_each(|affine| affine.visit_indices(&mut |v| base = base.max(v + 1)));
+    used.for_each(|affine| affine.visit_indices(&mut |v| base = base.max(v as u32 + 1)));
     let mut all = Vec::new();
     for kernel in kernels {
         let writers = writers(&kernel.steps, None).into_iter().filter(makes).map(|writer| Writer { base, ..writer });
@@ -142,7 +147,7 @@ struct Point {
 impl Point {
     /// Solves the subscripts for the outputs, one after the other.
     fn of(writer: &Writer, place: &[Affine]) -> Option<Point> {
-        let (mut open, item) = (writer.outputs(), ITEM + writer.base);
+        let (mut open, item) = (writer.outputs(), writer.own(ITEM));
         open.push(item);
         let mut point = Point { values: identity(writer, place), fits: Vec::new(), ring: None };
         let mut equations = Vec::new();
@@ -163,14 +168,14 @@ impl Point {
     }
 
     /// Takes over what an equation says of the variables that are open.
-    fn solve(&mut self, subscript: Affine, at: Affine, open: &mut Vec<usize>) {
-        let own: Vec<usize> = open.iter().copied().filter(|v| subscript.uses_index(*v)).collect();
+    fn solve(&mut self, subscript: Affine, at: Affine, open: &mut Vec<LoopId>) {
+        let own: Vec<LoopId> = open.iter().copied().filter(|v| subscript.uses_index(*v)).collect();
         // A number of an item that the place has, too, is the same one.
         if own.is_empty() || own == [ITEM] && at.uses_index(ITEM) {
             return self.fits.push(Constraint::equal(subscript.with_indices(&self.values), at));
         }
         let mut rest = at - own.iter().fold(subscript.clone(), without).with_indices(&self.values);
-        let mut own: Vec<(usize, Int)> = own.into_iter().map(|v| (v, factor(&subscript, v))).collect();
+        let mut own: Vec<(LoopId, Int)> = own.into_iter().map(|v| (v, subscript.step_of(v))).collect();
         own.sort_by_key(|(_, factor)| std::cmp::Reverse(factor.clone()));
         let last = own.len() - 1;
         for (position, (variable, factor)) in own.into_iter().enumerate() {
@@ -179,7 +184,7 @@ impl Point {
                 false => rest.floor_div(&factor),
             };
             rest = rest.add_scaled(&-factor, &value);
-            self.values[variable] = value;
+            self.values[variable.number()] = value;
             open.retain(|v| *v != variable);
         }
     }
@@ -215,21 +220,21 @@ impl Point {
 
     /// What has to hold for the leaf to write the place in some item and tile.
     fn by_some(self, writer: &Writer, work: &Work) -> Option<Vec<Constraint>> {
-        let [first, last, item] = [FIRST, LAST, ITEM].map(|variable| variable + writer.base);
+        let [first, last, item] = [FIRST, LAST, ITEM].map(|variable| writer.own(variable));
         let own = writer.domain();
         let own = own.iter().map(|c| undivided(&c.with_indices(&self.values), first, last)).collect();
         let mut found = match writer.tile {
             Some(tile) => {
-                let variable = tile.variable + writer.base;
+                let variable = writer.own(tile.variable);
                 joined(own, (variable, variable), tile.size - 1, &tile.range.map(|bound| writer.moved(bound)))?
             }
             None => own,
         };
         let range = Range { low: vec![work.low.clone()], high: vec![work.high.clone()] };
         found = joined(found, (first, last), 0, &range)?;
-        if let Some(parts) = work.parts.filter(|_| self.values[item] != Affine::index(item)) {
-            found.push(Constraint::non_negative(self.values[item].clone()));
-            found.push(Constraint::at_most(self.values[item].clone(), Affine::constant(parts - 1)));
+        if let Some(parts) = work.parts.filter(|_| self.values[item.number()] != Affine::index(item)) {
+            found.push(Constraint::non_negative(self.values[item.number()].clone()));
+            found.push(Constraint::at_most(self.values[item.number()].clone(), Affine::constant(parts - 1)));
         }
         found.extend(self.fits);
         found.retain(|condition| condition.decided() != Some(true));
@@ -239,7 +244,7 @@ impl Point {
 
 /// In a ring, what earlier tiles have written is there as long as no later value has taken its place.
 fn around(own: Constraint, (at, size): &(Affine, Int), tile: &Tile) -> Vec<Constraint> {
-    let factor = factor(&own.affine, tile.variable);
+    let factor = own.affine.step_of(tile.variable);
     match factor.cmp(&Int::ZERO) {
         Ordering::Equal => vec![own],
         // A lower bound: that of the first tile.
@@ -259,7 +264,7 @@ fn around(own: Constraint, (at, size): &(Affine, Int), tile: &Tile) -> Vec<Const
 /// range. `None` if it bounds more than one expression, as then not all need have the same piece.
 fn joined(
     constraints: Vec<Constraint>,
-    (low, high): (usize, usize),
+    (low, high): (LoopId, LoopId),
     more: i64,
     range: &Range,
 ) -> Option<Vec<Constraint>> {
@@ -273,7 +278,7 @@ fn joined(
     let (mut least, mut greatest): (Option<Affine>, Option<Affine>) = (None, None);
     for Constraint { affine, .. } in pieces {
         // e - low >= 0, or high + more - e >= 0; of several, the strictest counts.
-        match factor(&affine, low) == Int::NEG_ONE {
+        match affine.step_of(low) == Int::NEG_ONE {
             true => least = Some(stricter(affine + Affine::index(low), least, Ordering::Less)?),
             false => greatest = Some(stricter(Affine::index(high).shift(more) - affine, greatest, Ordering::Greater)?),
         }
@@ -305,9 +310,9 @@ fn stricter(a: Affine, b: Option<Affine>, wanted: Ordering) -> Option<Affine> {
 }
 
 /// An equation whose open variables are determined by it: one, or two of which one counts inside the other's steps.
-fn take_solvable(equations: &mut Vec<(Affine, Affine)>, open: &[usize]) -> Option<(Affine, Affine)> {
+fn take_solvable(equations: &mut Vec<(Affine, Affine)>, open: &[LoopId]) -> Option<(Affine, Affine)> {
     let solvable = |(subscript, _): &(Affine, Affine)| {
-        let own: Vec<Int> = open.iter().filter(|v| subscript.uses_index(**v)).map(|v| factor(subscript, *v)).collect();
+        let own: Vec<Int> = open.iter().filter(|v| subscript.uses_index(**v)).map(|v| subscript.step_of(*v)).collect();
         match own.as_slice() {
             [] => true,
             [one] => *one == Int::NEG_ONE || *one > Int::ZERO,
@@ -332,7 +337,7 @@ fn round(affine: &Affine) -> Option<(Affine, Int)> {
 }
 
 /// `v >= ⌊e / c⌋` as `c*v >= e - c + 1`, and `v <= ⌊e / c⌋` as `c*v <= e`, where `e` has to do with the item.
-fn undivided(constraint: &Constraint, first: usize, last: usize) -> Constraint {
+fn undivided(constraint: &Constraint, first: LoopId, last: LoopId) -> Constraint {
     let of_item = |inner: &Affine| inner.uses_index(first) || inner.uses_index(last);
     let division = constraint.affine.terms().iter().find_map(|(atom, one)| match atom {
         Atom::Floor(inner, c) if of_item(inner) && (*one == Int::ONE || *one == Int::NEG_ONE) => {
@@ -348,18 +353,14 @@ fn undivided(constraint: &Constraint, first: usize, last: usize) -> Constraint {
     Constraint::non_negative(rest.add_scaled(&one, &inner).shift(slack))
 }
 
-fn factor(affine: &Affine, variable: usize) -> Int {
-    affine.coefficient(&Atom::Index(variable as u32))
-}
-
-fn without(affine: Affine, variable: &usize) -> Affine {
-    let factor = factor(&affine, *variable);
+fn without(affine: Affine, variable: &LoopId) -> Affine {
+    let factor = affine.step_of(*variable);
     affine.add_scaled(&-factor, &Affine::index(*variable))
 }
 
 /// Every variable for itself.
 fn identity(writer: &Writer, place: &[Affine]) -> Vec<Affine> {
-    let mut last = ITEM + writer.base;
+    let mut last = writer.own(ITEM).number();
     let mut see = |affine: &Affine| affine.visit_indices(&mut |v| last = last.max(v));
     place.iter().chain(&writer.subscripts()).for_each(&mut see);
     writer.domain().iter().for_each(|constraint| see(&constraint.affine));

@@ -3,6 +3,7 @@
 
 use super::place::Placed;
 use super::{Looping, Making};
+use crate::nest::LoopId;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Constraint, Expr, Range};
 use gradix_int::Int;
@@ -29,7 +30,7 @@ fn divided(looping: &Looping, placed: &Placed) -> Option<(usize, Int)> {
         subscripts.iter().find_map(|subscript| {
             let [(Atom::Floor(inner, size), _)] = subscript.terms() else { return None };
             let variable = inner.as_index()?;
-            let position = placed.variables[..placed.outputs].iter().position(|v| *v == variable)?;
+            let position = placed.variables[..placed.outputs].iter().position(|v| v.number() == variable)?;
             let remainder = inner.remainder(size);
             (*size >= least && subscripts.contains(&remainder)).then(|| (position, size.clone()))
         })
@@ -38,7 +39,7 @@ fn divided(looping: &Looping, placed: &Placed) -> Option<(usize, Int)> {
 
 fn split(looping: &mut Looping, placed: Placed, making: &mut Making, position: usize, size: Int) -> Placed {
     let lane = placed.variables[position];
-    let name = format!("{}_block", making.kernel.variables[lane]);
+    let name = format!("{}_block", &making.kernel[lane]);
     let block = making.variable(&name);
     let mut rules = Split { lane, block, size };
     let mut split = placed.clone();
@@ -56,8 +57,8 @@ fn split(looping: &mut Looping, placed: Placed, making: &mut Making, position: u
 
 /// `lane` becomes `size*block + lane`, and its quotient `block`.
 struct Split {
-    lane: usize,
-    block: usize,
+    lane: LoopId,
+    block: LoopId,
     size: Int,
 }
 
@@ -77,10 +78,10 @@ impl Split {
 impl Rules for Split {
     fn affine(&mut self, affine: &Affine) -> Affine {
         affine.substitute(&mut |atom| match atom {
-            Atom::Floor(inner, size) if *size == self.size && inner.as_index() == Some(self.lane) => {
+            Atom::Floor(inner, size) if *size == self.size && inner.as_index() == Some(self.lane.number()) => {
                 Some(Affine::index(self.block))
             }
-            Atom::Index(v) if *v as usize == self.lane => {
+            Atom::Index(v) if LoopId(*v) == self.lane => {
                 Some(Affine::index(self.block).scale(&self.size) + Affine::index(self.lane))
             }
             _ => None,

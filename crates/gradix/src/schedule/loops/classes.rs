@@ -4,6 +4,7 @@
 use super::place::Placed;
 use super::{Looping, Making};
 use crate::lift;
+use crate::nest::LoopId;
 use crate::program::affine::gcd;
 use crate::program::{Affine, Atom, Range};
 use crate::schedule::skew;
@@ -30,7 +31,7 @@ pub fn classes(looping: &mut Looping, placed: Placed, making: &Making) -> Vec<Pl
 
 /// What an output has to be a multiple of, plus a residue, so that all divisions of it come out even. Of several bounds,
 /// those that count in the middle do.
-fn modulus(looping: &Looping, placed: &Placed, v: usize, middle: &[f64]) -> Int {
+fn modulus(looping: &Looping, placed: &Placed, v: LoopId, middle: &[f64]) -> Int {
     let mut modulus = Int::ONE;
     let mut see = |affine: &Affine| floors(affine, v, &mut modulus);
     looping.exprs.visit_affines(placed.body, &mut see);
@@ -42,23 +43,23 @@ fn modulus(looping: &Looping, placed: &Placed, v: usize, middle: &[f64]) -> Int 
     modulus
 }
 
-fn floors(affine: &Affine, v: usize, modulus: &mut Int) {
+fn floors(affine: &Affine, v: LoopId, modulus: &mut Int) {
     for (atom, _) in affine.terms() {
         if let Atom::Floor(inner, c) = atom
             && inner.uses_index(v)
         {
             floors(inner, v, modulus);
-            let factor = inner.coefficient(&Atom::Index(v as u32));
+            let factor = inner.step_of(v);
             let own = c / gcd(&factor, c);
             *modulus = &*modulus / gcd(modulus, &own) * own;
         }
     }
 }
 
-fn class(looping: &mut Looping, placed: &Placed, v: usize, modulus: &Int, residue: &Int, middle: &[f64]) -> Placed {
-    let count = placed.variables.iter().max().map_or(0, |m| m + 1);
+fn class(looping: &mut Looping, placed: &Placed, v: LoopId, modulus: &Int, residue: &Int, middle: &[f64]) -> Placed {
+    let count = placed.variables.iter().max().map_or(0, |v| v.number() + 1);
     let mut map: Vec<Affine> = (0..count).map(Affine::index).collect();
-    map[v] = Affine::index(v).scale(modulus).shift(residue.clone());
+    map[v.number()] = Affine::index(v).scale(modulus).shift(residue.clone());
     let mut class = placed.clone();
     for (&variable, range) in placed.variables.iter().zip(&mut class.ranges) {
         *range = range.map(|bound| bound.with_indices(&map));

@@ -77,7 +77,7 @@ fn renamed(exprs: &mut Exprs, leaf: &Leaf, first: &Leaf) -> Option<Leaf> {
     if leaf.loops.len() != first.loops.len() {
         return None;
     }
-    let count = leaf.loops.iter().chain(&first.loops).map(|l| l.variable + 1).max().unwrap_or(0).max(3);
+    let count = leaf.loops.iter().chain(&first.loops).map(|l| l.variable.number() + 1).max().unwrap_or(0).max(3);
     let mut largest = count;
     exprs.visit_affines(leaf.body, &mut |affine| affine.visit_indices(&mut |i| largest = largest.max(i + 1)));
     let mut see = |affine: &Affine| affine.visit_indices(&mut |i| largest = largest.max(i + 1));
@@ -85,7 +85,7 @@ fn renamed(exprs: &mut Exprs, leaf: &Leaf, first: &Leaf) -> Option<Leaf> {
     leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high)).for_each(&mut see);
     let mut map: Vec<Affine> = (0..largest).map(Affine::index).collect();
     for (own, other) in leaf.loops.iter().zip(&first.loops) {
-        map[own.variable] = Affine::index(other.variable);
+        map[own.variable.number()] = Affine::index(other.variable);
     }
     let moved: Vec<Range> = leaf.loops.iter().map(|l| l.range.map(|bound| bound.with_indices(&map))).collect();
     let equal = |a: &[Affine], b: &[Affine]| a.len() == b.len() && a.iter().all(|bound| b.contains(bound));

@@ -15,7 +15,7 @@ mod stores;
 mod unread;
 
 use super::{Group, Member, Schedule, Slab, extents, lanes};
-use crate::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, Scope, Step, Tile, Work};
+use crate::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Scope, Step, Tile, Work};
 use crate::program::{
     Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
 };
@@ -102,7 +102,7 @@ struct Looping<'a> {
 struct Making {
     kernel: Kernel,
     /// The variable of the tile, its size, and what holds for the variables.
-    tile: usize,
+    tile: LoopId,
     size: i64,
     /// Whether members keep what they need beside the slab from tile to tile.
     rolling: bool,
@@ -125,9 +125,11 @@ impl Looping<'_> {
         self.place_locals(group, number);
         let partial = self.partials(group);
         let is_part = |m: &Member| partial.iter().find(|(d, _)| *d == m.definition).map(|(_, buffer)| *buffer);
-        let mut across = self.across(group);
+        let (mut across, buffers) = (self.across(group), self.buffers.len());
         let (inside, mut making) = loop {
             let mut making = making.clone();
+            self.buffers.truncate(buffers);
+            self.panels = None;
             let inside = self.inside(group, &is_part, &across, &mut making);
             let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
             match across::alone(&self.exprs, &inside, &tried) {
@@ -261,23 +263,10 @@ impl Looping<'_> {
         let op = definition.reduction.expect("what has parts is a reduction");
         let body = self.exprs.constant(op.neutral());
         let last = subscripts.last().and_then(Affine::as_index);
-        if let Some(lanes) = outputs.iter_mut().find(|l| Some(l.variable) == last && !self.plain) {
+        if let Some(lanes) = outputs.iter_mut().find(|l| Some(l.variable.number()) == last && !self.plain) {
             lanes.kind = Kind::Lanes(1);
         }
-        let rank = outputs.len();
-        Leaf {
-            target: buffer,
-            subscripts,
-            loops: outputs,
-            outputs: rank,
-            reduction: None,
-            accumulate: false,
-            guards: Vec::new(),
-            body,
-            panels: None,
-            turn: None,
-            aligned: false,
-        }
+        Leaf::pointwise(buffer, subscripts, outputs, body)
     }
 
     /// A kernel that combines the parts in order.
@@ -325,12 +314,12 @@ impl Looping<'_> {
 
     /// The assumed number of values of each loop.
     fn extents(&self, loops: &[Loop]) -> Vec<f64> {
-        let mut middle = vec![0.0; loops.iter().map(|l| l.variable + 1).max().unwrap_or(0).max(3)];
+        let mut middle = vec![0.0; loops.iter().map(|l| l.variable.number() + 1).max().unwrap_or(0).max(3)];
         let mut extents = Vec::new();
         for l in loops {
             let (low, high) = self.span(&l.range, &middle);
             extents.push((high - low + 1.0).max(0.0));
-            middle[l.variable] = (low + high) / 2.0;
+            middle[l.variable.number()] = (low + high) / 2.0;
         }
         extents
     }
@@ -364,22 +353,22 @@ impl Looping<'_> {
         let work = &making.kernel.work;
         let (low, high) = (work.low.estimate(&[], self.estimate), work.high.estimate(&[], self.estimate));
         let half = making.size as f64 / 2.0;
-        middle[FIRST] = ((low + high) / 2.0 - half).max(low);
-        middle[LAST] = ((low + high) / 2.0 + half).min(high);
-        middle[making.tile] = middle[FIRST];
+        middle[FIRST.number()] = ((low + high) / 2.0 - half).max(low);
+        middle[LAST.number()] = ((low + high) / 2.0 + half).min(high);
+        middle[making.tile.number()] = middle[FIRST.number()];
         for (&v, range) in placed.variables.iter().zip(&placed.ranges) {
             let low = range.low.iter().map(|a| a.estimate(&middle, self.estimate));
             let high = range.high.iter().map(|a| a.estimate(&middle, self.estimate));
-            middle[v] = (low.fold(f64::NEG_INFINITY, f64::max) + high.fold(f64::INFINITY, f64::min)) / 2.0;
+            middle[v.number()] = (low.fold(f64::NEG_INFINITY, f64::max) + high.fold(f64::INFINITY, f64::min)) / 2.0;
         }
         middle
     }
 }
 
 impl Making {
-    fn variable(&mut self, name: &str) -> usize {
+    fn variable(&mut self, name: &str) -> LoopId {
         self.kernel.variables.push(name.to_string());
-        self.kernel.variables.len() - 1
+        LoopId(self.kernel.variables.len() as u32 - 1)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::Looping;
 use super::shape::Body;
-use crate::nest::{Leaf, Loop, Panels, Scope};
-use crate::program::{Affine, Atom, Expr, ExprId, Exprs, TensorId};
+use crate::nest::{Leaf, Loop, LoopId, Panels, Scope};
+use crate::program::{Affine, Expr, ExprId, Exprs, TensorId};
 use crate::target::{PanelSize, cost};
 use gradix_int::Int;
 
@@ -39,8 +39,8 @@ struct Contraction<'a> {
     lanes: usize,
     rows: usize,
     /// The variables of both.
-    lane: usize,
-    row: usize,
+    lane: LoopId,
+    row: LoopId,
     terms: &'a [Loop],
     extents: Vec<f64>,
 }
@@ -179,7 +179,7 @@ struct Parts {
 
 /// Finds the largest parts that depend on rows only, on lanes only or on neither; `false` if an element depends on
 /// both, or if indices decide something.
-fn operands(exprs: &Exprs, id: ExprId, (row, lane): (usize, usize), parts: &mut Parts) -> bool {
+fn operands(exprs: &Exprs, id: ExprId, (row, lane): (LoopId, LoopId), parts: &mut Parts) -> bool {
     let used = {
         let mut used = (false, false);
         exprs.visit_affines(id, &mut |a| {
@@ -213,10 +213,9 @@ fn operands(exprs: &Exprs, id: ExprId, (row, lane): (usize, usize), parts: &mut 
 }
 
 /// Whether elements are close together when a variable advances.
-fn is_close(subscripts: &[Affine], v: usize) -> bool {
-    let atom = Atom::Index(v as u32);
+fn is_close(subscripts: &[Affine], v: LoopId) -> bool {
     let Some((last, others)) = subscripts.split_last() else { return true };
-    let step = last.coefficient(&atom);
+    let step = last.step_of(v);
     let most = Int::from(cost::CLOSE_ELEMENTS);
     step != Int::ZERO && step <= most && step >= -most && !others.iter().any(|s| s.uses_index(v))
 }

@@ -7,6 +7,7 @@
 use super::place::Placed;
 use super::{Looping, Making, shape};
 use crate::domain::{guard, system};
+use crate::nest::LoopId;
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, Range, Relation};
@@ -54,7 +55,7 @@ fn with_terms(placed: &Placed, known: &[Constraint]) -> Vec<Constraint> {
     for range in &placed.ranges[placed.outputs..] {
         for (low, high) in range.low.iter().flat_map(|low| range.high.iter().map(move |high| (low, high))) {
             let some = undivided(low, high);
-            let uses = |variables: &[usize]| variables.iter().any(|&v| some.affine.uses_index(v));
+            let uses = |variables: &[LoopId]| variables.iter().any(|&v| some.affine.uses_index(v));
             if uses(outputs) && !uses(terms) && !system::implies(known, &some) && !found.contains(&some) {
                 found.push(some);
             }
@@ -240,7 +241,8 @@ fn piece(
     let context: Vec<Constraint> = known[..known.len() - output_domain(placed).len()].to_vec();
     if !part.is_empty() {
         let rows = output_domain(placed).into_iter().chain(part.iter().flat_map(inequalities));
-        match system::solve(rows.collect(), &placed.variables[..placed.outputs], &context) {
+        let variables: Vec<usize> = placed.variables[..placed.outputs].iter().map(|v| v.number()).collect();
+        match system::solve(rows.collect(), &variables, &context) {
             Ok(None) => return Ok(None),
             Ok(Some(solved)) => {
                 outputs = solved.ranges;

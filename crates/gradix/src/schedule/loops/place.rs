@@ -5,7 +5,7 @@ use super::classes;
 use super::pieces::{self, Piece};
 use super::{Looping, Making, pack, shape};
 use crate::lift;
-use crate::nest::{FIRST, Kind, LAST, Leaf, Loop, Work};
+use crate::nest::{FIRST, Kind, LAST, Leaf, Loop, LoopId, Work};
 use crate::program::{Affine, Constraint, Definition, ExprId, Range, TensorId};
 use crate::schedule::Member;
 
@@ -17,7 +17,7 @@ pub struct Placed {
     /// Where, in the variables of the outputs.
     pub subscripts: Vec<Affine>,
     /// The variables: outputs first.
-    pub variables: Vec<usize>,
+    pub variables: Vec<LoopId>,
     /// How many are outputs.
     pub outputs: usize,
     /// The bounds of each.
@@ -56,7 +56,7 @@ impl Looping<'_> {
         making: &mut Making,
         part: Option<TensorId>,
     ) -> Placed {
-        let variables: Vec<usize> = definition.indices.iter().map(|index| making.variable(&index.name)).collect();
+        let variables: Vec<LoopId> = definition.indices.iter().map(|index| making.variable(&index.name)).collect();
         let map: Vec<Affine> = variables.iter().map(|&v| Affine::index(v)).collect();
         let mut ranges: Vec<Range> =
             definition.indices.iter().map(|i| i.range.map(|bound| bound.with_indices(&map))).collect();
@@ -85,7 +85,7 @@ impl Looping<'_> {
     }
 
     /// Whether the place of an element in its buffer depends on a quotient of a variable: by a subscript, or around a ring.
-    pub fn divides(&self, buffer: TensorId, subscripts: &[Affine], variable: usize) -> bool {
+    pub fn divides(&self, buffer: TensorId, subscripts: &[Affine], variable: LoopId) -> bool {
         let slab = self.slabs.get(&buffer).filter(|slab| slab.ring.is_some());
         subscripts.iter().any(|subscript| subscript.divides_index(variable))
             || slab.is_some_and(|slab| subscripts[slab.dimension].uses_index(variable))
@@ -131,17 +131,8 @@ impl Making {
 
 /// The loops of a piece.
 fn leaf(placed: &Placed, piece: Piece) -> Leaf {
-    Leaf {
-        target: placed.target,
-        subscripts: piece.subscripts,
-        outputs: placed.outputs,
-        loops: placed.loops(piece.outputs.into_iter().chain(piece.terms)),
-        reduction: placed.reduction,
-        accumulate: placed.accumulate,
-        guards: piece.guards,
-        body: piece.body,
-        panels: None,
-        turn: None,
-        aligned: false,
-    }
+    let loops = placed.loops(piece.outputs.into_iter().chain(piece.terms));
+    let leaf = Leaf::pointwise(placed.target, piece.subscripts, loops, piece.body);
+    let Placed { outputs, reduction, accumulate, .. } = *placed;
+    Leaf { outputs, reduction, accumulate, guards: piece.guards, ..leaf }
 }

@@ -5,12 +5,12 @@
 
 use super::Looping;
 use super::place::Placed;
-use crate::nest::{Kind, Leaf};
+use crate::nest::{Candidate, Kind, Leaf, LoopId};
 use crate::program::{Affine, Expr, ExprId, Exprs, TensorId};
 use crate::target::cost;
 
 /// The outputs that would best be lanes and rows, whatever ranges say.
-pub fn preferred(looping: &Looping, placed: &Placed) -> Vec<usize> {
+pub fn preferred(looping: &Looping, placed: &Placed) -> Vec<LoopId> {
     let exprs = &looping.exprs;
     let extents = looping.extents(&placed.loops(placed.ranges.iter().cloned()));
     let body = Body::of(exprs, placed.body);
@@ -32,44 +32,43 @@ pub fn preferred(looping: &Looping, placed: &Placed) -> Vec<usize> {
     std::iter::once(lanes).chain(rows).map(|p| placed.variables[p]).collect()
 }
 
-/// Decides which loops of a leaf run in lanes and which are unrolled.
+/// Decides which loops of a leaf run in lanes and which are unrolled: the least costly of its candidates.
 pub fn choose(looping: &Looping, leaf: &mut Leaf) {
-    let exprs = &looping.exprs;
     let extents = looping.extents(&leaf.loops);
-    let body = Body::of(exprs, leaf.body);
-    let mut best: Option<(f64, usize)> = None;
-    for (position, l) in leaf.loops.iter().enumerate() {
-        let innermost = position + 1 == leaf.loops.len();
-        let repeats = leaf.reduction.is_none() && !leaf.subscripts.iter().any(|s| s.uses_index(l.variable));
-        let inside = position >= leaf.outputs && !innermost || repeats;
-        if inside || extents[position] < cost::UNROLLED_VALUES || !is_free(looping, leaf, &body, l.variable) {
-            continue;
-        }
-        let terms: f64 = extents[leaf.outputs..].iter().product();
-        let mut price = body.cost(&leaf.subscripts, l.variable, extents[position], terms, looping.lanes);
-        if position >= leaf.outputs {
-            // The lanes have to be summed up, and sums depend on each other unless there are many.
-            let summing = cost::LANES_SUMMED_LOADS / extents[position] / looping.lanes;
-            price = match columns(looping, leaf, &body, position, &extents) {
-                Some(tile) => tile.cost(leaf, &body, l.variable) / looping.lanes + summing,
-                None => price + summing + cost::DEPENDENT_SUM_LOADS,
-            };
-        }
-        if best.is_none_or(|(least, _)| price < least) {
-            best = Some((price, position));
-        }
+    let body = Body::of(&looping.exprs, leaf.body);
+    let candidate = |lanes: usize| {
+        let variable = leaf.loops[lanes].variable;
+        let inside = lanes >= leaf.outputs && lanes + 1 < leaf.loops.len() || leaf.shares(variable);
+        let fits = !inside && extents[lanes] >= cost::UNROLLED_VALUES && is_free(looping, leaf, &body, variable);
+        fits.then(|| with_lanes(looping, leaf, &body, lanes, &extents))
+    };
+    let mut candidates: Vec<Candidate> = (0..leaf.loops.len()).filter_map(candidate).collect();
+    candidates.sort_by(|a, b| a.loads.total_cmp(&b.loads));
+    if let Some(best) = candidates.first() {
+        leaf.loops.iter_mut().zip(&best.kinds).for_each(|(l, kind)| l.kind = *kind);
     }
-    let Some((_, lanes)) = best else { return };
-    if let Some(Columns { rows, columns }) = columns(looping, leaf, &body, lanes, &extents) {
-        leaf.loops[lanes].kind = Kind::Lanes(1);
-        [rows, columns].into_iter().for_each(|(position, count)| leaf.loops[position].kind = Kind::Unrolled(count));
-        return;
+    leaf.considered = candidates;
+}
+
+/// The kinds of loops that go best with one of them in lanes, and their cost.
+fn with_lanes(looping: &Looping, leaf: &Leaf, body: &Body, lanes: usize, extents: &[f64]) -> Candidate {
+    let variable = leaf.loops[lanes].variable;
+    let terms: f64 = extents[leaf.outputs..].iter().product();
+    let loads = body.cost(&leaf.subscripts, variable, extents[lanes], terms, looping.lanes);
+    // Lanes over a reduction have to be summed up, and sums depend on each other unless there are many.
+    let summing = cost::LANES_SUMMED_LOADS / extents[lanes] / looping.lanes;
+    let mut kinds = vec![Kind::Serial; leaf.loops.len()];
+    let mut unroll = |(position, count): (usize, usize)| kinds[position] = Kind::Unrolled(count);
+    if let Some(tile) = columns(looping, leaf, body, lanes, extents) {
+        [tile.rows, tile.columns].into_iter().for_each(unroll);
+        kinds[lanes] = Kind::Lanes(1);
+        return Candidate { kinds, loads: tile.cost(leaf, body, variable) / looping.lanes + summing };
     }
-    let rows = rows(leaf, &body, lanes, &extents, looping);
-    leaf.loops[lanes].kind = Kind::Lanes(vectors(leaf, lanes, rows, &extents, looping));
-    if let Some((position, count)) = rows {
-        leaf.loops[position].kind = Kind::Unrolled(count);
-    }
+    let rows = rows(leaf, body, lanes, extents, looping);
+    rows.into_iter().for_each(&mut unroll);
+    kinds[lanes] = Kind::Lanes(vectors(leaf, lanes, rows, extents, looping));
+    let reduced = if lanes < leaf.outputs { 0.0 } else { summing + cost::DEPENDENT_SUM_LOADS };
+    Candidate { kinds, loads: loads + reduced }
 }
 
 /// Two outputs that are unrolled beside lanes over a reduction: positions and how often.
@@ -104,7 +103,7 @@ fn columns(looping: &Looping, leaf: &Leaf, body: &Body, lanes: usize, extents: &
 
 impl Columns {
     /// Loads and operations for one term of one element, in vectors.
-    fn cost(&self, leaf: &Leaf, body: &Body, lanes: usize) -> f64 {
+    fn cost(&self, leaf: &Leaf, body: &Body, lanes: LoopId) -> f64 {
         let shared = |s: &[Affine], (position, count): (usize, usize)| {
             let used = s.iter().any(|s| s.uses_index(leaf.loops[position].variable));
             if used { 1.0 } else { count as f64 }
@@ -116,7 +115,7 @@ impl Columns {
 }
 
 /// Whether nothing but subscripts and values depends on a variable, and on no floor of it.
-fn is_free(looping: &Looping, leaf: &Leaf, body: &Body, variable: usize) -> bool {
+fn is_free(looping: &Looping, leaf: &Leaf, body: &Body, variable: LoopId) -> bool {
     let bounds = leaf.loops.iter().flat_map(|l| l.range.low.iter().chain(&l.range.high));
     let fixed = bounds.chain(leaf.guards.iter().map(|g| &g.affine)).chain(&body.conditions);
     fixed.into_iter().all(|a| !a.uses_index(variable))
@@ -146,13 +145,13 @@ impl Body {
     }
 
     /// Whether something depends on a floor of a variable.
-    pub fn divides(&self, looping: &Looping, variable: usize) -> bool {
+    pub fn divides(&self, looping: &Looping, variable: LoopId) -> bool {
         self.numbers.iter().any(|number| number.divides_index(variable))
             || self.accesses.iter().any(|(buffer, subscripts)| looping.divides(*buffer, subscripts, variable))
     }
 
     /// Loads and stores for one element with this variable in the lanes.
-    fn cost(&self, subscripts: &[Affine], v: usize, extent: f64, terms: f64, lanes: f64) -> f64 {
+    fn cost(&self, subscripts: &[Affine], v: LoopId, extent: f64, terms: f64, lanes: f64) -> f64 {
         let transfers = cost::transfers(self.accesses.iter().map(|(_, s)| s.as_slice()), subscripts, terms, v);
         let filled = (extent / lanes).ceil() * lanes / extent.max(1.0);
         (transfers + 1.0) * filled / lanes

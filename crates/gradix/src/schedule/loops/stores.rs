@@ -2,7 +2,7 @@
 //! many rows and vectors leaves take at a time that run together.
 
 use super::Looping;
-use crate::nest::{Kind, Leaf, Loop, Scope, Step, Together, Turn};
+use crate::nest::{Kind, Leaf, Loop, LoopId, Scope, Step, Together, Turn};
 use crate::program::affine::is_along;
 use crate::program::{Affine, Expr, ExprId, Exprs, TensorId};
 use crate::target::cost;
@@ -79,8 +79,8 @@ impl Looping<'_> {
         let around = reductions().map(|leaf| leaf.outputs).min().unwrap_or(outer) == outer;
         // What rows add to one after the other is loaded and stored once for several of them.
         let row = leaves[0].loops[..outer].last().filter(|_| around).map(|l| l.variable);
-        let shares = |row: &usize| leaves.iter().any(|leaf| leaf.shares(*row));
-        let known = |row: &usize| leaves.iter().all(|leaf| !leaf.shares(*row) || leaf.added(&self.exprs).is_some());
+        let shares = |row: &LoopId| leaves.iter().any(|leaf| leaf.shares(*row));
+        let known = |row: &LoopId| leaves.iter().all(|leaf| !leaf.shares(*row) || leaf.added(&self.exprs).is_some());
         let rows = row.filter(|row| shares(row) && known(row)).map(|_| cost::TOGETHER_ROWS);
         let vectors = if rows.is_none() && reductions().next().is_some() { cost::TOGETHER_VECTORS } else { 1 };
         let reads = |leaf: &Leaf, target| self.exprs.accesses(leaf.body).any(|(tensor, _)| tensor == target);
@@ -94,7 +94,7 @@ impl Looping<'_> {
 }
 
 /// Whether some elements are read along a variable, and all others don't depend on it.
-fn is_read_along(exprs: &Exprs, body: ExprId, variable: usize) -> bool {
+fn is_read_along(exprs: &Exprs, body: ExprId, variable: LoopId) -> bool {
     let depends = |subscripts: &[Affine]| subscripts.iter().any(|s| s.uses_index(variable));
     let mut reads = exprs.accesses(body).filter(|(_, subscripts)| depends(subscripts)).peekable();
     reads.peek().is_some() && reads.all(|(_, subscripts)| is_along(subscripts, variable))

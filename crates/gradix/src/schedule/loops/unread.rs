@@ -7,7 +7,7 @@
 
 use super::Making;
 use crate::domain::{guard, system};
-use crate::nest::Leaf;
+use crate::nest::{Leaf, LoopId};
 use crate::program::{Affine, Constraint, Expr, Exprs, TensorId};
 use crate::schedule::Slab;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn fills(exprs: &Exprs, leaf: &Leaf) -> bool {
 struct Reading {
     tensor: TensorId,
     subscripts: Vec<Affine>,
-    variables: Vec<usize>,
+    variables: Vec<LoopId>,
     domain: Vec<Constraint>,
     guards: Vec<guard::Guard>,
 }
@@ -48,7 +48,7 @@ fn readings(exprs: &mut Exprs, leaf: &Leaf, is_local: &dyn Fn(TensorId) -> bool)
     if !exprs.accesses(leaf.body).any(|(tensor, _)| is_local(tensor)) {
         return Vec::new();
     }
-    let variables: Vec<usize> = leaf.loops.iter().map(|l| l.variable).collect();
+    let variables: Vec<LoopId> = leaf.loops.iter().map(|l| l.variable).collect();
     let accesses = guard::guarded_accesses(exprs, leaf.body);
     let reading = |(id, guards)| match &exprs[id] {
         Expr::Access(tensor, subscripts) if is_local(*tensor) => {
@@ -69,14 +69,15 @@ impl Reading {
         if filled.loops.iter().any(|l| self.variables.contains(&l.variable)) {
             return true;
         }
-        let mut last = making.tile;
+        let mut last = making.tile.number();
         let mut rows: Vec<Constraint> = making.context.iter().chain(&self.domain).cloned().collect();
         let written = filled.domain();
         rows.iter().chain(&written).for_each(|c| c.affine.visit_indices(&mut |v| last = last.max(v)));
         // A ring lives on from tile to tile, and different places of it may be the same element.
         let ring = slabs.get(&self.tensor).filter(|slab| slab.ring.is_some()).map(|slab| slab.dimension);
-        let elsewhere: Vec<Affine> =
-            (0..=last).map(|v| Affine::index(if ring.is_some() && v == making.tile { last + 1 } else { v })).collect();
+        let elsewhere: Vec<Affine> = (0..=last)
+            .map(|v| Affine::index(if ring.is_some() && v == making.tile.number() { last + 1 } else { v }))
+            .collect();
         rows.extend(written.iter().map(|c| c.with_indices(&elsewhere)));
         let pairs = self.subscripts.iter().zip(&filled.subscripts).enumerate();
         let told = pairs.filter(|(d, (a, b))| Some(*d) != ring && a.is_straight() && b.is_straight());
