@@ -415,9 +415,9 @@ by_level! { copy_lines<T>(lines: Lines<'_, T>, to: *mut T) = copy_all }
 #[inline(always)]
 unsafe fn copy_all<T: Real, I: Isa>(lines: Lines<'_, T>, to: *mut T) {
     let Lines { from, step, deltas, count, width } = lines;
-    for term in 0..deltas.len() {
+    for (term, delta) in deltas.iter().enumerate() {
         // SAFETY: the caller's promise.
-        unsafe { copy(from.wrapping_offset(deltas[term]), step, count, to.add(term * width), width) };
+        unsafe { copy(from.wrapping_offset(*delta), step, count, to.add(term * width), width) };
     }
 }
 
@@ -429,7 +429,7 @@ unsafe fn copy_all<T: Real, I: Isa>(lines: Lines<'_, T>, to: *mut T) {
 unsafe fn copy<T: Real>(from: *const T, step: isize, count: usize, to: *mut T, width: usize) {
     // SAFETY: the caller's promise.
     unsafe {
-        if step == 1 && count == width && width % 4 == 0 {
+        if step == 1 && count == width && width.is_multiple_of(4) {
             (0..width).step_by(4).for_each(|at| *to.add(at).cast::<[T; 4]>() = *from.add(at).cast::<[T; 4]>());
         } else {
             match step {

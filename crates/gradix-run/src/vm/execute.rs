@@ -11,7 +11,7 @@ use super::leaf::Plan;
 use super::loops::{FOLD_VECTORS, Terms, View, exp_vectors, fold, mask, reduce, update};
 use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
-use super::vector::{Array, Step, Vector, WIDEST, with_rule};
+use super::vector::{Array, Rule, Step, Vector, WIDEST, with_rule};
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
 /// The most rows of a block.
@@ -194,7 +194,7 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
         Operation::Or => blocks.map2(|a, b| maximum(a, b)),
         Operation::Select => blocks.select(),
         Operation::Accumulate(rule) => with_rule!(rule, Code => blocks.accumulate::<I, Code>()),
-        Operation::Fold(rule) => with_rule!(rule, Code => blocks.fold::<I, Code>()),
+        Operation::Fold(rule) => blocks.fold(machine.level, rule),
         Operation::Load(_) | Operation::Index(_) | Operation::Store => {}
     }
 }
@@ -358,12 +358,11 @@ impl<T: Real> Blocks<T> {
         self.update2(|sum, [a, b]| R::step(one(sum), one(a), one(b)).0[0]);
     }
 
-    #[inline(always)]
-    fn fold<I: Isa, R: Step>(self) {
+    fn fold(self, level: Level, rule: Rule) {
         let [a, b, _] = self.operands;
         let terms = Terms { runs: &[[0, 0]], count: self.shape.1, steps: [1, 1], start: None };
-        // SAFETY: what `Blocks` promises; the machine has the instructions that it runs.
-        unsafe { fold_masked::<T, I, R>(self.shape.0, self.to, [a, b], terms) }
+        // SAFETY: what `Blocks` promises; the level was detected.
+        with_rule!(rule, Code => unsafe { fold_at::<T, Code>(level, self.shape.0, self.to, [a, b], terms) });
     }
 }
 

@@ -38,7 +38,7 @@ pub enum Way<T> {
     /// Instruction by instruction.
     Blocks,
     /// On packed panels, in register tiles.
-    Panels(Contraction<T>),
+    Panels(Box<Contraction<T>>),
     /// In register tiles whose lanes are the reduction.
     Dots(Dots),
 }
@@ -199,7 +199,9 @@ pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Re
     }
     plan.grouping = group(&plan, &groups);
     plan.way = match &leaf.panels {
-        Some(panels) => contraction(&mut plan, &groups, panels, &place).map_or(Way::Blocks, Way::Panels),
+        Some(panels) => {
+            contraction(&mut plan, &groups, panels, &place).map_or(Way::Blocks, |c| Way::Panels(Box::new(c)))
+        }
         None => dots(&mut plan, &groups).map_or(Way::Blocks, Way::Dots),
     };
     Ok(plan)

@@ -3,6 +3,7 @@
 //! Each is a part of the code for one instruction set (everything here is inlined), which the compiler makes vector
 //! code of.
 #![allow(unsafe_code, reason = "memory that the caller has checked, once for a whole block")]
+#![allow(clippy::needless_range_loop, reason = "adapters could become functions without the instructions of this set")]
 
 use super::real::{Isa, Real};
 use super::vector::{Step, Vector};

@@ -3,6 +3,7 @@
 //! `a` is packed, the values of all rows for one term after the other. A term of `b` is a row of lanes at any place, so
 //! that it can be used where it lies as well as from a panel.
 #![allow(unsafe_code, reason = "vector instructions, on panels and targets that the caller has checked")]
+#![allow(clippy::needless_range_loop, reason = "adapters could become functions without the instructions of this set")]
 
 use super::real::{Isa, Level, Real, by_level};
 use super::vector::{Array, Rule, Step, Vector, WIDEST, with_rule};

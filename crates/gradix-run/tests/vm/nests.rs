@@ -3,7 +3,7 @@
 use crate::machine::{run, run_at};
 use gradix::Int;
 use gradix::nest::{
-    Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Nest, Panels, Scope, Step, Tile, Work,
+    Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Nest, Panels, Scope, Step, Tile, Together, Work,
 };
 use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
@@ -387,6 +387,65 @@ fn packed_rows_are_kept_for_blocks_of_lanes() {
                 |k: usize, l: usize| w_data[k] * a_data[i * 12 + k + l] * z_data[(j / 32 * 12 + k + l) * 32 + j % 32];
             expected.push((0..10).flat_map(|k| (0..3).map(move |l| (k, l))).map(|(k, l)| term(k, l)).sum());
         }
+        close(&nest.run(), &expected);
+    }
+}
+
+#[test]
+fn reductions_in_lanes_with_two_unrolled_loops() {
+    // y[i, j] = sum or max[k, l] a[i, k, l] * b[j, k, l] or a[i, k, l] + b[j, k, l]
+    let shapes = [(5, 7, 19), (1, 2, 3), (8, 4, 40)];
+    let rules = [(ReduceOp::Sum, BinaryOp::Mul), (ReduceOp::Max, BinaryOp::Add)];
+    for ((rows, columns, length), (reduction, op)) in shapes.into_iter().flat_map(|s| rules.map(|r| (s, r))) {
+        let mut nest = Builder::new(1, Work::single());
+        let (a, a_data) = nest.input("a", &[rows, 3, length]);
+        let (b, b_data) = nest.input("b", &[columns, 3, length]);
+        let y = nest.output(&[rows, columns]);
+        let [i, j, k, l] = std::array::from_fn(|_| nest.variable());
+        let left = nest.read(a, &[index(i), index(k), index(l)]);
+        let right = nest.read(b, &[index(j), index(k), index(l)]);
+        let body = nest.binary(op, left, right);
+        let around = loops(&[(i, count(rows)), (j, count(columns)), (k, count(3)), (l, count(length))]);
+        let mut leaf = plain(y, &[index(i), index(j)], around, body, lanes(3));
+        (leaf.loops[0].kind, leaf.loops[1].kind) = (Kind::Unrolled(4), Kind::Unrolled(4));
+        nest.leaf(Leaf { outputs: 2, reduction: Some(reduction), ..leaf });
+        let terms = 3 * length as usize;
+        let expected = a_data.chunks(terms).flat_map(|a| b_data.chunks(terms).map(move |b| (a, b)));
+        let expected = expected.map(|(a, b)| match reduction {
+            ReduceOp::Sum => a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>(),
+            _ => a.iter().zip(b).map(|(a, b)| a + b).fold(f64::NEG_INFINITY, f64::max),
+        });
+        close(&nest.run(), &expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn leaves_that_run_together_are_taken_in_parts_of_their_loops() {
+    // p[i, j] = x[i, j]^2; y[i] = sum[j] p[i, j]; y[rows + j] = sum[i] p[i, j], added up row by row
+    for (rows, columns) in [(5, 9001), (300, 33), (4, 0), (1, 1)] {
+        let mut nest = Builder::new(1, Work::single());
+        let (x, data) = nest.input("x", &[rows, columns]);
+        let y = nest.output(&[rows + columns]);
+        let part = nest.buffer("p", Scope::Local(0), &[number(rows), number(columns)]);
+        let [i, j] = std::array::from_fn(|_| nest.variable());
+        let zero = nest.nest.exprs.constant(0.0);
+        let below = [index(j).shift(rows)];
+        nest.leaf(plain(y, &below, loops(&[(j, count(columns))]), zero, lanes(0)));
+        let (own, read) = (nest.read(x, &[index(i), index(j)]), nest.read(part, &[index(i), index(j)]));
+        let held = nest.read(y, &below);
+        let (square, added) = (nest.binary(BinaryOp::Mul, own, own), nest.binary(BinaryOp::Add, held, read));
+        let around = || loops(&[(i, count(rows)), (j, count(columns))]);
+        let sum = plain(y, &[index(i)], around(), read, lanes(1));
+        let leaves = vec![
+            plain(part, &[index(i), index(j)], around(), square, lanes(1)),
+            Leaf { outputs: 1, reduction: Some(ReduceOp::Sum), ..sum },
+            plain(y, &below, around(), added, lanes(1)),
+        ];
+        nest.nest.kernels[0].steps.push(Step::Together(Together { leaves, rows: None, unstored: Vec::new() }));
+        let squares: Vec<f64> = data.iter().map(|x| x * x).collect();
+        let mut expected: Vec<f64> =
+            (0..rows as usize).map(|i| squares[i * columns as usize..][..columns as usize].iter().sum()).collect();
+        expected.extend((0..columns as usize).map(|j| squares.iter().skip(j).step_by(columns as usize).sum::<f64>()));
         close(&nest.run(), &expected);
     }
 }
