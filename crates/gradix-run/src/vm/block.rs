@@ -34,8 +34,8 @@ pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
 /// The elements of a block: fewer where a leaf has many instructions, each of which may have a block of its own.
 fn most_lanes<T>(nodes: usize) -> usize {
     match nodes {
-        0..=8 => block::<T>(),
-        9..=24 => block::<T>() / 2,
+        0..=4 => block::<T>(),
+        5..=24 => block::<T>() / 2,
         _ => block::<T>() / 4,
     }
 }
