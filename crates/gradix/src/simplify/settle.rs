@@ -80,7 +80,7 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
         }
     }
     let mut rewriter = Rewriter::default();
-    for definition in &mut program.definitions {
+    for definition in program.definitions.iter_mut().filter(|_| !kept.is_empty()) {
         definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Narrowed(&kept));
     }
     Ok(changed)
