@@ -186,8 +186,9 @@ impl Polyhedron {
             return true;
         }
         // What two opposite inequalities leave one value for, no fraction comes near: i = 1 where 1 ≤ i ≤ 1.
-        let opposite = |row: &&Row| inequalities.iter().any(|other| row.is_opposite(other));
-        let fixed: Vec<&Row> = inequalities.iter().copied().filter(opposite).collect();
+        let is_fixed =
+            |place: &usize| inequalities[place + 1..].iter().any(|row| row.is_opposite(inequalities[*place]));
+        let fixed: Vec<&Row> = (0..inequalities.len()).filter(is_fixed).map(|place| inequalities[place]).collect();
         let equalities = [equalities, fixed.clone()].concat();
         !fixed.is_empty() && linear_program::is_empty(self.constraints(&equalities, &inequalities))
     }

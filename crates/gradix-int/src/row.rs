@@ -104,8 +104,9 @@ impl Row {
 
     /// Whether the other is this form with all signs changed.
     pub(crate) fn is_opposite(&self, other: &Row) -> bool {
-        let pairs = self.coefficients.iter().zip(&other.coefficients);
-        self.constant == -&other.constant && pairs.into_iter().all(|(own, its)| *own == -its)
+        let are_opposite = |(a, b): (&Int, &Int)| (a.is_zero() && b.is_zero()) || (a.sign() != b.sign() && *a == -b);
+        are_opposite((&self.constant, &other.constant))
+            && self.coefficients.iter().zip(&other.coefficients).all(are_opposite)
     }
 
     /// The variable and its coefficient, if there is exactly one.

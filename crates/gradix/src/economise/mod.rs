@@ -81,17 +81,19 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
     if orient::orient(&mut best, &sizes) {
         best = settled(best)?;
     }
+    let mut before = works(&best, &assumed);
     for _ in 0..MAX_SWEEPS {
-        let next = sweep(&best, &assumed, large).and_then(|next| settled(next).ok());
-        let next = next.filter(|next| is_cheaper(next, &best, &assumed));
-        let Some(next) = next.or_else(|| absorbed(&best, &assumed)) else { break };
-        best = next;
+        let next = sweep(&best, &before, &assumed, large).and_then(|next| settled(next).ok());
+        let next = next.map(|next| (works(&next, &assumed), next)).filter(|(after, _)| is_cheaper(after, &before));
+        let absorbed = || absorbed(&best, &assumed).map(|next| (works(&next, &assumed), next));
+        let Some(next) = next.or_else(absorbed) else { break };
+        (before, best) = next;
     }
     Ok(best)
 }
 
-fn is_cheaper(next: &Program, best: &Program, assumed: &HashMap<String, f64>) -> bool {
-    let [before, after] = [best, next].map(|program| total(program, &work::sizes(program, assumed)));
+fn is_cheaper(after: &[Work], before: &[Work]) -> bool {
+    let [before, after] = [before, after].map(total);
     after.operations <= before.operations && after.weight < before.weight
 }
 
@@ -128,21 +130,25 @@ fn settled(mut program: Program) -> Result<Program, Diagnostic> {
     Ok(program)
 }
 
-/// The work of a whole program.
-fn total(program: &Program, sizes: &[f64]) -> Work {
-    let each = program.definitions.iter().map(|definition| work(&program.exprs, definition, sizes));
-    each.fold(Work::default(), std::ops::Add::add)
+/// The work of each definition.
+fn works(program: &Program, assumed: &HashMap<String, f64>) -> Vec<Work> {
+    let sizes = work::sizes(program, assumed);
+    program.definitions.iter().map(|definition| work(&program.exprs, definition, &sizes)).collect()
+}
+
+fn total(works: &[Work]) -> Work {
+    works.iter().copied().fold(Work::default(), std::ops::Add::add)
 }
 
 /// Takes the ways that save most, one for each definition; `None` if there is none.
-fn sweep(program: &Program, assumed: &HashMap<String, f64>, large: f64) -> Option<Program> {
+fn sweep(program: &Program, works: &[Work], assumed: &HashMap<String, f64>, large: f64) -> Option<Program> {
     let mut program = program.clone();
     let context = program.size_context();
     let sizes = work::sizes(&program, assumed);
     let mut canon = Canon::default();
     let existing = learn(&program, &mut canon);
     let common = hoist::common(&program, &mut canon, &existing);
-    let ways = ways(&mut program, &mut canon, &common, &sizes, &context);
+    let ways = ways(&mut program, works, &mut canon, &common, &sizes, &context);
     let room = room(&program, &sizes);
     let mut choices = Choices { program, context, sizes, existing, ways, room, large, valid: HashMap::new() };
     let chosen = choices.choose();
@@ -178,16 +184,17 @@ fn room(program: &Program, sizes: &[f64]) -> f64 {
 /// Every way that the rules propose.
 fn ways(
     program: &mut Program,
+    works: &[Work],
     canon: &mut Canon,
     common: &[HashSet<ExprId>],
     sizes: &[f64],
     context: &[Constraint],
 ) -> Vec<Way> {
     let lazy = share::lazy(program);
-    let all = total(program, sizes);
+    let all = total(works);
     let mut ids = Ids::default();
     let mut ways = Vec::new();
-    for (place, common) in common.iter().enumerate() {
+    for (place, (common, before)) in common.iter().zip(works.iter().copied()).enumerate() {
         let site = program.definitions[place].clone();
         if lazy.contains(&site.tensor) {
             continue;
@@ -195,7 +202,6 @@ fn ways(
         let mut rewrites = eliminate::eliminations(program, &site, &mut ids, context);
         rewrites.extend(split::splits(program, &site, &mut ids, sizes, context));
         rewrites.extend(hoist::hoists(program, &site, &mut ids, context, common));
-        let before = work(&program.exprs, &site, sizes);
         if before.weight >= cost::WINDOW_WORK_SHARE * all.weight {
             rewrites.extend(windows::windows(program, &site, &mut ids, sizes));
         }

@@ -30,37 +30,18 @@ pub fn part(
     guard: &[Constraint],
     context: &[Constraint],
 ) -> Option<Part> {
-    let count = site.indices.len();
-    let outer: Vec<usize> = (0..count).filter(|i| !inner.contains(i)).collect();
-    let uses_inner = |affine: &Affine| inner.iter().any(|&i| affine.uses_index(i));
-    let bounds = |i: usize| site.indices[i].range.low.iter().chain(&site.indices[i].range.high);
-    if outer.iter().any(|&i| bounds(i).any(uses_inner)) {
-        return None;
-    }
-    let mut map = vec![Affine::default(); count];
-    outer.iter().chain(inner).enumerate().for_each(|(new, &old)| map[old] = Affine::index(new));
-    let moved = |i: &usize| {
-        let Index { name, range } = &site.indices[*i];
-        Index { name: name.clone(), range: range.map(|b| b.with_indices(&map)) }
-    };
-    let (conditions, outside): (Vec<_>, Vec<_>) = site.conditions.iter().partition(|c| uses_inner(&c.affine));
-    let assumptions = site.assumptions.iter().chain(outside).chain(guard);
-    let full = Definition {
-        tensor: site.tensor,
-        indices: outer.iter().chain(inner).map(moved).collect(),
-        rank: outer.len(),
-        reduction: (!inner.is_empty()).then_some(ReduceOp::Sum),
-        conditions: conditions.iter().map(|c| c.with_indices(&map)).collect(),
-        assumptions: assumptions.map(|c| c.with_indices(&map)).collect(),
-        body: lift::remap(&mut program.exprs, body, &map),
-    };
+    let outer: Vec<usize> = (0..site.indices.len()).filter(|i| !inner.contains(i)).collect();
+    let full = apart(program, site, (&outer, inner), body, guard)?;
     let used = lift::used_outputs(program, &full);
     let mut kept: Vec<usize> = (0..full.rank).filter(|&i| used[i]).collect();
     let mut definition = narrowed(program, &full, &kept, context)?;
     // What runs along the reader's last output comes last, if that leaves the ranges simple.
     if is_free(&definition) {
+        let before = kept.clone();
         kept.sort_by_key(|&new| outer[new] + 1 == site.rank);
-        definition = narrowed(program, &full, &kept, context)?;
+        if kept != before {
+            definition = narrowed(program, &full, &kept, context)?;
+        }
     }
     let bare: Vec<Affine> = kept.iter().map(|&new| Affine::index(outer[new])).collect();
     let plain = Part { definition, subscripts: bare };
@@ -83,6 +64,38 @@ pub fn part(
         true => boxed.or_else(|| parts.last().cloned()),
         false => Some(boxed.unwrap_or(plain)),
     }
+}
+
+/// `sum[inner] body` at all outer indices; `None` if their ranges depend on the inner ones.
+fn apart(
+    program: &mut Program,
+    site: &Definition,
+    (outer, inner): (&[usize], &[usize]),
+    body: ExprId,
+    guard: &[Constraint],
+) -> Option<Definition> {
+    let uses_inner = |affine: &Affine| inner.iter().any(|&i| affine.uses_index(i));
+    let bounds = |i: usize| site.indices[i].range.low.iter().chain(&site.indices[i].range.high);
+    if outer.iter().any(|&i| bounds(i).any(uses_inner)) {
+        return None;
+    }
+    let mut map = vec![Affine::default(); site.indices.len()];
+    outer.iter().chain(inner).enumerate().for_each(|(new, &old)| map[old] = Affine::index(new));
+    let moved = |i: &usize| {
+        let Index { name, range } = &site.indices[*i];
+        Index { name: name.clone(), range: range.map(|b| b.with_indices(&map)) }
+    };
+    let (conditions, outside): (Vec<_>, Vec<_>) = site.conditions.iter().partition(|c| uses_inner(&c.affine));
+    let assumptions = site.assumptions.iter().chain(outside).chain(guard);
+    Some(Definition {
+        tensor: site.tensor,
+        indices: outer.iter().chain(inner).map(moved).collect(),
+        rank: outer.len(),
+        reduction: (!inner.is_empty()).then_some(ReduceOp::Sum),
+        conditions: conditions.iter().map(|c| c.with_indices(&map)).collect(),
+        assumptions: assumptions.map(|c| c.with_indices(&map)).collect(),
+        body: lift::remap(&mut program.exprs, body, &map),
+    })
 }
 
 /// Whether the outputs are independent of each other.

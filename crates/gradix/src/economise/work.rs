@@ -5,6 +5,7 @@
 //! points are enumerated if they are few, and otherwise sampled at fixed places.
 
 use super::body::Body;
+use crate::program::affine::to_f64;
 use crate::program::expr::Exprs;
 use crate::program::{Affine, Atom, Constraint, Definition, ParamKind, Program, Relation};
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ pub fn sizes(program: &Program, assumed: &HashMap<String, f64>) -> Vec<f64> {
         let parts = |parts: &[Affine]| parts.iter().map(|p| p.estimate(&[], &sizes)).collect::<Vec<f64>>();
         sizes.push(match &param.kind {
             ParamKind::Free => assumed.get(&param.name).copied().unwrap_or(1.0),
-            ParamKind::Fixed(number) => number.to_f64().value(),
+            ParamKind::Fixed(number) => to_f64(number),
             ParamKind::Smallest(affines) => parts(affines).into_iter().fold(f64::INFINITY, f64::min),
             ParamKind::Largest(affines) => parts(affines).into_iter().fold(f64::NEG_INFINITY, f64::max),
         });
@@ -69,7 +70,8 @@ pub fn work(exprs: &Exprs, definition: &Definition, sizes: &[f64]) -> Work {
         return once.times(points(definition, definition.indices.len(), sizes));
     }
     let mut total = Work::default();
-    each_point(definition, definition.indices.len(), sizes, &mut |point, share| {
+    let count = definition.indices.len();
+    each_point(definition, count, &tests(definition, count), sizes, &mut |point, share| {
         let outcome = |constraint: &Constraint| holds(constraint, point, sizes);
         total = total + (body.at(&outcome) + more).times(share);
     });
@@ -91,8 +93,13 @@ fn points(definition: &Definition, count: usize, sizes: &[f64]) -> f64 {
     if is_box {
         return ranges().map(|range| extent(range, &[], sizes).1).product();
     }
+    let tests = tests(definition, count);
+    // Where nothing depends on the last index, its values are counted without a look at each.
+    let counted = count.checked_sub(1).filter(|last| !tests.iter().any(|test| test.affine.uses_index(*last)));
     let mut total = 0.0;
-    each_point(definition, count, sizes, &mut |_, share| total += share);
+    each_point(definition, counted.unwrap_or(count), &tests, sizes, &mut |point, share| {
+        total += counted.map_or(share, |last| share * extent(&definition.indices[last].range, point, sizes).1);
+    });
     total
 }
 
@@ -103,15 +110,26 @@ fn extent(range: &crate::program::Range, point: &[f64], sizes: &[f64]) -> (f64, 
     (low, (high - low + 1.0).max(0.0))
 }
 
-/// Visits the points of the first `count` indices, or some of them, each for its share of all.
-fn each_point(definition: &Definition, count: usize, sizes: &[f64], visit: &mut dyn FnMut(&[f64], f64)) {
-    let tests: Vec<&Constraint> = match count == definition.rank {
+/// What else the first `count` indices have to satisfy, all outputs or also what is reduced over.
+fn tests(definition: &Definition, count: usize) -> Vec<&Constraint> {
+    match count == definition.rank {
         true => definition.assumptions.iter().collect(),
         false => definition.assumptions.iter().chain(&definition.conditions).collect(),
-    };
+    }
+}
+
+/// Visits the points of the first `count` indices that pass the tests, or some of them, each for its share of all.
+fn each_point(
+    definition: &Definition,
+    count: usize,
+    tests: &[&Constraint],
+    sizes: &[f64],
+    visit: &mut dyn FnMut(&[f64], f64),
+) {
     let mut found = Vec::new();
-    if enumerate(definition, count, sizes, &mut Vec::new(), &mut found, &mut 0) {
-        for point in found.iter().filter(|point| tests.iter().all(|test| holds(test, point, sizes))) {
+    if let Some(points) = enumerate(definition, count, sizes, &mut found) {
+        let points = (0..points).map(|number| &found[number * count..(number + 1) * count]);
+        for point in points.filter(|point| tests.iter().all(|test| holds(test, point, sizes))) {
             visit(point, 1.0);
         }
         return;
@@ -136,37 +154,34 @@ fn each_point(definition: &Definition, count: usize, sizes: &[f64], visit: &mut 
     }
 }
 
-/// All points of the ranges, if they are few.
-fn enumerate(
-    definition: &Definition,
-    count: usize,
-    sizes: &[f64],
-    point: &mut Vec<f64>,
-    found: &mut Vec<Vec<f64>>,
-    steps: &mut usize,
-) -> bool {
-    *steps += 1;
-    if point.len() == count {
-        found.push(point.clone());
-        return true;
+/// All points of the ranges, one after the other, and how many they are, if they are few.
+fn enumerate(definition: &Definition, count: usize, sizes: &[f64], found: &mut Vec<f64>) -> Option<usize> {
+    let (mut points, mut steps) = (1, 1);
+    for (position, index) in definition.indices[..count].iter().enumerate() {
+        let outer = std::mem::take(found);
+        let mut more = 0;
+        for number in 0..points {
+            let point = &outer[number * position..(number + 1) * position];
+            let (low, extent) = extent(&index.range, point, sizes);
+            more += extent as usize;
+            if steps + more > MAX_ENUMERATED_POINTS {
+                return None;
+            }
+            for step in 0..extent as usize {
+                found.extend_from_slice(point);
+                found.push(low + step as f64);
+            }
+        }
+        (points, steps) = (more, steps + more);
     }
-    let (low, extent) = extent(&definition.indices[point.len()].range, point, sizes);
-    if *steps + extent as usize > MAX_ENUMERATED_POINTS {
-        return false;
-    }
-    (0..extent as usize).all(|step| {
-        point.push(low + step as f64);
-        let fine = enumerate(definition, count, sizes, point, found, steps);
-        point.pop();
-        fine
-    })
+    Some(points)
 }
 
 /// The value of the index at `position` by an equation in it and earlier indices.
 fn solved(test: &Constraint, position: usize, point: &[f64], sizes: &[f64]) -> Option<f64> {
     let mut latest = 0;
     test.affine.visit_indices(&mut |i| latest = latest.max(i + 1));
-    let own = test.affine.coefficient(&Atom::Index(position as u32)).to_f64().value();
+    let own = to_f64(&test.affine.coefficient(&Atom::Index(position as u32)));
     if test.relation != Relation::Zero || latest != position + 1 || own.abs() != 1.0 {
         return None;
     }

@@ -4,7 +4,18 @@ use super::{Buffer, Kernel, Kind, Leaf, Nest, Panels, Scope, Step, Tile, Togethe
 use crate::program::print;
 use crate::program::{Affine, Constraint, ExprId, Range, ReduceOp, TensorId};
 use crate::target::PanelSize;
-use std::fmt::Write;
+use std::fmt::{self, Write};
+
+/// What stands behind the range of a loop.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Serial => Ok(()),
+            Kind::Lanes(vectors) => write!(f, " lanes x{vectors}"),
+            Kind::Unrolled(count) => write!(f, " unrolled x{count}"),
+        }
+    }
+}
 
 /// The whole nest.
 pub fn print(nest: &Nest) -> String {
@@ -70,14 +81,9 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
     }
     let mut depth = depth;
     for (position, l) in leaf.loops.iter().enumerate() {
-        let how = match l.kind {
-            Kind::Serial => String::new(),
-            Kind::Lanes(vectors) => format!(" lanes x{vectors}"),
-            Kind::Unrolled(count) => format!(" unrolled x{count}"),
-        };
         let kind = if position < leaf.outputs { "for" } else { reduction_name(leaf.reduction) };
         let range = print_range(nest, kernel, &l.range);
-        let _ = writeln!(text, "{}{kind} {} in {range}{how}:", "  ".repeat(depth), &kernel[l.variable]);
+        let _ = writeln!(text, "{}{kind} {} in {range}{}:", "  ".repeat(depth), &kernel[l.variable], l.kind);
         depth += 1;
     }
     if !leaf.guards.is_empty() {

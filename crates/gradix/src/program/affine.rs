@@ -27,22 +27,22 @@ pub enum Atom {
     Floor(Arc<Affine>, Int),
 }
 
-/// `Σ coefficient · atom + constant`; terms sorted by atom, no zero coefficient.
+/// `Σ coefficient · atom + constant`; terms sorted by atom, no zero coefficient. Copies share their terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Affine {
-    terms: Vec<(Atom, Int)>,
+    terms: Arc<[(Atom, Int)]>,
     constant: Int,
 }
 
 impl Affine {
     /// A number.
     pub fn constant(value: impl Into<Int>) -> Self {
-        Affine { terms: Vec::new(), constant: value.into() }
+        Affine { terms: Arc::default(), constant: value.into() }
     }
 
     /// An atom alone.
     pub fn atom(atom: Atom) -> Self {
-        Affine { terms: vec![(atom, Int::ONE)], constant: Int::ZERO }
+        Affine { terms: Arc::new([(atom, Int::ONE)]), constant: Int::ZERO }
     }
 
     /// An index alone.
@@ -82,7 +82,7 @@ impl Affine {
 
     /// The position of the index, if it is just that.
     pub fn as_index(&self) -> Option<usize> {
-        match self.terms.as_slice() {
+        match self.terms() {
             [(Atom::Index(i), c)] if *c == Int::ONE && self.constant == Int::ZERO => Some(*i as usize),
             _ => None,
         }
@@ -106,6 +106,13 @@ impl Affine {
 
     /// `self + factor * other`
     pub fn add_scaled(&self, factor: &Int, other: &Affine) -> Self {
+        if let Some(constant) = other.as_constant() {
+            return self.shift(factor * constant);
+        }
+        if let Some(constant) = self.as_constant() {
+            let scaled = if factor.is_one() { other.clone() } else { other.scale(factor) };
+            return scaled.shift(constant.clone());
+        }
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
         let (mut left, mut right) = (self.terms.iter().peekable(), other.terms.iter().peekable());
         loop {
@@ -135,7 +142,7 @@ impl Affine {
                 (None, None) => break,
             }
         }
-        Affine { terms, constant: &self.constant + factor * &other.constant }
+        Affine { terms: terms.into(), constant: &self.constant + factor * &other.constant }
     }
 
     /// `⌊self / divisor⌋` for a positive divisor, in canonical form: what divides evenly comes out.
@@ -143,32 +150,25 @@ impl Affine {
         if *divisor == Int::ONE {
             return self.clone();
         }
-        let (mut outside, mut inside) = (Affine::default(), Affine::default());
-        for (atom, coefficient) in &self.terms {
-            let part = Affine::atom(atom.clone());
-            let quotient = div_floor(coefficient, divisor);
-            let remainder = coefficient - &quotient * divisor;
-            match remainder == Int::ZERO {
-                true => outside = outside.add_scaled(&quotient, &part),
-                false => inside = inside.add_scaled(coefficient, &part),
-            }
-        }
+        let is_even = |(_, coefficient): &&(Atom, Int)| (coefficient % divisor).is_zero();
+        let (even, odd): (Vec<_>, Vec<_>) = self.terms().iter().partition(is_even);
         let whole = div_floor(&self.constant, divisor);
-        inside.constant = &self.constant - &whole * divisor;
-        outside.constant = whole;
-        if inside.terms.is_empty() {
+        let rest = &self.constant - &whole * divisor;
+        let quotients = even.into_iter().map(|(atom, coefficient)| (atom.clone(), coefficient / divisor)).collect();
+        let outside = Affine { terms: quotients, constant: whole };
+        if odd.is_empty() {
             return outside;
         }
-        let common = inside.terms.iter().fold(divisor.clone(), |g, (_, c)| gcd(&g, c));
+        let common = odd.iter().fold(divisor.clone(), |g, (_, c)| gcd(&g, c));
         let reduced = Affine {
-            terms: inside.terms.iter().map(|(a, c)| (a.clone(), c / &common)).collect(),
-            constant: div_floor(&inside.constant, &common),
+            terms: odd.into_iter().map(|(a, c)| (a.clone(), c / &common)).collect(),
+            constant: div_floor(&rest, &common),
         };
         let divisor = divisor / &common;
         if divisor == Int::ONE {
             return outside + reduced;
         }
-        if let [(Atom::Floor(inner, c), one)] = reduced.terms.as_slice()
+        if let [(Atom::Floor(inner, c), one)] = reduced.terms()
             && *one == Int::ONE
         {
             let merged = inner.add_scaled(&Int::ONE, &Affine::constant(c * &reduced.constant));
@@ -184,16 +184,40 @@ impl Affine {
 
     /// Replaces every index and param by what `replace` gives for it, also inside `⌊e / c⌋`.
     pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<Affine>) -> Self {
-        let mut result = Affine::constant(self.constant.clone());
-        for (atom, coefficient) in &self.terms {
+        let (mut terms, mut constant) = (Vec::with_capacity(self.terms.len()), self.constant.clone());
+        let mut is_same = true;
+        for (atom, coefficient) in self.terms() {
             let value = match (replace(atom), atom) {
-                (Some(value), _) => value,
-                (None, Atom::Floor(inner, c)) => inner.substitute(replace).floor_div(c),
-                (None, atom) => Affine::atom(atom.clone()),
+                (None, Atom::Floor(inner, c)) => {
+                    let replaced = inner.substitute(replace);
+                    (replaced != **inner).then(|| replaced.floor_div(c))
+                }
+                (value, _) => value,
             };
-            result = result.add_scaled(coefficient, &value);
+            is_same &= value.is_none();
+            match value {
+                None => terms.push((atom.clone(), coefficient.clone())),
+                Some(value) => {
+                    constant += coefficient * value.offset();
+                    terms.extend(value.terms().iter().map(|(atom, factor)| (atom.clone(), coefficient * factor)));
+                }
+            }
         }
-        result
+        if is_same { self.clone() } else { Affine::sum(terms, constant) }
+    }
+
+    /// A sum of terms in any order.
+    fn sum(mut terms: Vec<(Atom, Int)>, constant: Int) -> Self {
+        terms.sort_by(|(a, _), (b, _)| a.cmp(b));
+        terms.dedup_by(|(atom, more), (kept, coefficient)| {
+            let is_same = atom == kept;
+            if is_same {
+                *coefficient += &*more;
+            }
+            is_same
+        });
+        terms.retain(|(_, coefficient)| !coefficient.is_zero());
+        Affine { terms: terms.into(), constant }
     }
 
     /// Replaces the indices: position `p` becomes `map[p]`.
@@ -206,7 +230,7 @@ impl Affine {
 
     /// Calls `visit` for every atom, those inside `⌊e / c⌋` included.
     pub fn visit_atoms(&self, visit: &mut dyn FnMut(&Atom)) {
-        for (atom, _) in &self.terms {
+        for (atom, _) in self.terms() {
             visit(atom);
             if let Atom::Floor(inner, _) = atom {
                 inner.visit_atoms(visit);
@@ -263,13 +287,13 @@ impl Affine {
 
     /// About the value, at assumed values of indices and params; those that are not given count as 0.
     pub fn estimate(&self, indices: &[f64], params: &[f64]) -> f64 {
-        self.terms().iter().fold(self.offset().to_f64().value(), |sum, (atom, factor)| {
+        self.terms().iter().fold(to_f64(self.offset()), |sum, (atom, factor)| {
             let atom = match atom {
                 Atom::Index(i) => indices.get(*i as usize).copied().unwrap_or(0.0),
                 Atom::Param(ParamId(p)) => params.get(*p as usize).copied().unwrap_or(0.0),
-                Atom::Floor(inner, c) => (inner.estimate(indices, params) / c.to_f64().value()).floor(),
+                Atom::Floor(inner, c) => (inner.estimate(indices, params) / to_f64(c)).floor(),
             };
-            sum + factor.to_f64().value() * atom
+            sum + to_f64(factor) * atom
         })
     }
 
@@ -304,8 +328,16 @@ impl Variable for usize {
     }
 }
 
+/// The nearest number; those of programs are mostly small, for which that is quick.
+pub fn to_f64(value: &Int) -> f64 {
+    i32::try_from(value).map_or_else(|_| value.to_f64().value(), f64::from)
+}
+
 /// The greatest common divisor, not negative.
 pub fn gcd(a: &Int, b: &Int) -> Int {
+    if [a, b].into_iter().any(|number| number.is_one() || *number == Int::NEG_ONE) {
+        return Int::ONE;
+    }
     let (mut a, mut b) = (a.clone(), b.clone());
     while b != Int::ZERO {
         (a, b) = (b.clone(), a % b);
@@ -342,7 +374,7 @@ impl Neg for Affine {
 
 impl fmt::Display for Affine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (atom, coefficient) in &self.terms {
+        for (atom, coefficient) in self.terms() {
             match atom {
                 Atom::Index(i) => write!(f, "{coefficient}*i{i} + ")?,
                 Atom::Param(ParamId(p)) => write!(f, "{coefficient}*p{p} + ")?,

@@ -8,9 +8,9 @@
 //! Operands are always older than the node that uses them: ids are a topological order.
 
 use super::TensorId;
-use super::affine::Affine;
+use super::affine::{Affine, to_f64};
 use super::constraint::Constraint;
-use super::hash::{QuickMap, QuickSet};
+use super::hash::{Interned, NumberSet, QuickMap};
 use super::op::{BinaryOp, Comparison, UnaryOp};
 use std::collections::HashMap;
 
@@ -73,63 +73,49 @@ pub enum Cond {
 /// The graph of all expressions of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Exprs {
-    nodes: Vec<Expr>,
-    conditions: Vec<Cond>,
-    node_ids: QuickMap<Expr, ExprId>,
-    condition_ids: QuickMap<Cond, CondId>,
+    nodes: Interned<Expr>,
+    conditions: Interned<Cond>,
 }
 
 impl PartialEq for Exprs {
     fn eq(&self, other: &Self) -> bool {
-        self.nodes == other.nodes && self.conditions == other.conditions
+        self.nodes.values() == other.nodes.values() && self.conditions.values() == other.conditions.values()
     }
 }
 
 impl std::ops::Index<ExprId> for Exprs {
     type Output = Expr;
     fn index(&self, id: ExprId) -> &Expr {
-        &self.nodes[id.0 as usize]
+        &self.nodes.values()[id.0 as usize]
     }
 }
 
 impl std::ops::Index<CondId> for Exprs {
     type Output = Cond;
     fn index(&self, id: CondId) -> &Cond {
-        &self.conditions[id.0 as usize]
+        &self.conditions.values()[id.0 as usize]
     }
 }
 
 impl Exprs {
     /// The number of nodes.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.values().len()
     }
 
     /// Whether there is no node.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.values().is_empty()
     }
 
     /// The id of an expression, new or known.
     pub fn add(&mut self, expr: Expr) -> ExprId {
-        if let Some(&id) = self.node_ids.get(&expr) {
-            return id;
-        }
-        let id = ExprId(self.nodes.len() as u32);
-        self.nodes.push(expr.clone());
-        self.node_ids.insert(expr, id);
-        id
+        ExprId(self.nodes.add(expr))
     }
 
     /// The id of a condition, new or known.
     pub fn add_condition(&mut self, condition: Cond) -> CondId {
-        if let Some(&id) = self.condition_ids.get(&condition) {
-            return id;
-        }
-        let id = CondId(self.conditions.len() as u32);
-        self.conditions.push(condition.clone());
-        self.condition_ids.insert(condition, id);
-        id
+        CondId(self.conditions.add(condition))
     }
 
     /// A number.
@@ -146,7 +132,7 @@ impl Exprs {
     pub fn as_constant(&self, id: ExprId) -> Option<f64> {
         match &self[id] {
             Expr::Constant(number) => Some(number.value()),
-            Expr::Index(affine) => affine.as_constant().map(|c| c.to_f64().value()),
+            Expr::Index(affine) => affine.as_constant().map(to_f64),
             _ => None,
         }
     }
@@ -203,12 +189,13 @@ impl Exprs {
     /// Every node that `root` is made of, each once, operands before their users, first operand first.
     pub fn postorder(&self, root: ExprId) -> Vec<ExprId> {
         let mut order = Vec::new();
-        let mut seen = QuickSet::default();
+        // Operands are older than their users.
+        let mut seen = NumberSet::up_to(root.0);
         let mut stack = vec![(root, false)];
         while let Some((id, done)) = stack.pop() {
             if done {
                 order.push(id);
-            } else if seen.insert(id) {
+            } else if seen.insert(id.0) {
                 stack.push((id, true));
                 let first = stack.len();
                 self.visit_operands(id, &mut |operand| stack.push((operand, false)));

@@ -8,8 +8,8 @@ use crate::domain::{bounds, guard};
 use crate::lift;
 use crate::program::build;
 use crate::program::{
-    Affine, BinaryOp, Cond, Constraint, Definition, Expr, ExprId, Index, ReduceOp, Tensor, TensorId, TensorKind,
-    UnaryOp,
+    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, ReduceOp, Tensor, TensorId,
+    TensorKind, UnaryOp,
 };
 use crate::scalar::{self, Function};
 use crate::syntax::FUNCTIONS;
@@ -89,8 +89,6 @@ impl Resolver {
     ) -> Lowered<Reduced> {
         let (depth, assumed) = (frame.scope.len(), frame.assumptions.len());
         let binders = items.iter().filter(|i| matches!(i, ReduceItem::Binder(_))).count();
-        let mut conditions = Vec::new();
-        let mut filters = Vec::new();
         // A product runs over one index at a time, so that the others' product is easy to state.
         let taken = if op == ReduceOp::Prod { 1 } else { binders };
         for item in items.iter().filter(|i| matches!(i, ReduceItem::Binder(_))).take(taken) {
@@ -108,10 +106,33 @@ impl Resolver {
             let inner =
                 ast::Expr { kind: ExprKind::Reduce { op, items: rest, body: Box::new(body.clone()) }, span: body.span };
             let body = self.value(&inner, frame)?;
-            let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, body };
+            let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions: Vec::new(), body };
             frame.pop_to(depth, assumed);
             return Ok(reduced);
         }
+        let (mut conditions, filters) = self.reduction_conditions(items, frame)?;
+        frame.assumptions.extend(conditions.iter().cloned());
+        let split = frame.split.len();
+        frame.split.extend(&filters);
+        let mut body = self.value(body, frame)?;
+        frame.split.truncate(split);
+        for filter in filters {
+            let neutral = self.program.exprs.constant(op.neutral());
+            body = self.program.exprs.add(Expr::Select(filter, body, neutral));
+        }
+        conditions.retain(|c| c.decided() != Some(true));
+        let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, body };
+        frame.pop_to(depth, assumed);
+        Ok(reduced)
+    }
+
+    /// What the bracket of a reduction asks of indices, as constraints and, where it is no conjunction, as conditions.
+    fn reduction_conditions(
+        &mut self,
+        items: &[ReduceItem],
+        frame: &mut Frame,
+    ) -> Lowered<(Vec<Constraint>, Vec<CondId>)> {
+        let (mut conditions, mut filters) = (Vec::new(), Vec::new());
         for item in items {
             if let ReduceItem::Condition(condition) = item {
                 let id = self.condition(condition, frame)?;
@@ -130,19 +151,7 @@ impl Resolver {
                 }
             }
         }
-        frame.assumptions.extend(conditions.iter().cloned());
-        let split = frame.split.len();
-        frame.split.extend(&filters);
-        let mut body = self.value(body, frame)?;
-        frame.split.truncate(split);
-        for filter in filters {
-            let neutral = self.program.exprs.constant(op.neutral());
-            body = self.program.exprs.add(Expr::Select(filter, body, neutral));
-        }
-        conditions.retain(|c| c.decided() != Some(true));
-        let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, body };
-        frame.pop_to(depth, assumed);
-        Ok(reduced)
+        Ok((conditions, filters))
     }
 
     /// A reduction inside an expression: a definition of its own over the indices that it uses.
@@ -219,79 +228,100 @@ impl Resolver {
                 self.access(&name.text, name.span, subscripts, None, expr.span, frame)
             }
             ExprKind::Call { function, arguments } => self.call(function, arguments, expr, frame),
-            ExprKind::Negate(a) => {
-                let a = self.value(a, frame)?;
-                let exprs = &mut self.program.exprs;
-                Ok(match exprs.as_constant(a) {
-                    Some(number) => exprs.constant(-number),
-                    None => exprs.add(Expr::Unary(UnaryOp::Neg, a)),
-                })
-            }
-            ExprKind::Binary { op, left, right } => {
-                let op = match op {
-                    ast::BinaryOp::Add => BinaryOp::Add,
-                    ast::BinaryOp::Subtract => BinaryOp::Sub,
-                    ast::BinaryOp::Multiply => BinaryOp::Mul,
-                    ast::BinaryOp::Divide => BinaryOp::Div,
-                    ast::BinaryOp::Power => BinaryOp::Pow,
-                    ast::BinaryOp::FloorDivide | ast::BinaryOp::Remainder => {
-                        let message = "'//' and '%' work on index expressions only";
-                        return Err(Diagnostic::error("bad-index", message)
-                            .at(expr.span)
-                            .hint("for values use '/', or 'floor(a / b)'"));
-                    }
-                    ast::BinaryOp::And | ast::BinaryOp::Or => return Err(not_a_number(expr.span)),
-                };
-                let (a, b) = self.both(left, right, frame)?;
-                // This is how NaN is written.
-                let infinite = |id| self.program.exprs.as_constant(id) == Some(f64::INFINITY);
-                if op == BinaryOp::Sub && infinite(a) && infinite(b) {
-                    return Ok(self.program.exprs.constant(f64::NAN));
-                }
-                let exprs = &mut self.program.exprs;
-                // Index expressions and whole numbers combine as they would if they were written in one piece.
-                let whole = |id| exprs.as_constant(id).is_some_and(|v| v.fract() == 0.0 && v.abs() < 1e15);
-                let index = |id: ExprId| matches!(exprs[id], Expr::Index(_)) || whole(id);
-                let combine = index(a)
-                    && index(b)
-                    && match op {
-                        BinaryOp::Add | BinaryOp::Sub => true,
-                        BinaryOp::Mul => whole(a) || whole(b),
-                        _ => false,
-                    };
-                Ok(if combine { build::binary(exprs, op, a, b) } else { exprs.add(Expr::Binary(op, a, b)) })
-            }
+            ExprKind::Negate(a) => self.negate(a, frame),
+            ExprKind::Binary { op, left, right } => self.binary(*op, left, right, expr.span, frame),
             ExprKind::Compare { .. } | ExprKind::Not(_) => Err(not_a_number(expr.span)),
-            ExprKind::If { condition, then, otherwise } => {
-                let condition = self.condition(condition, frame)?;
-                let (assumed, split) = (frame.assumptions.len(), frame.split.len());
-                frame.assume(&mut self.program.exprs, condition, true);
-                let before = (self.program.definitions.len(), frame.shared.len());
-                let a = self.value(then, frame)?;
-                let between = (self.program.definitions.len(), frame.shared.len());
-                frame.assumptions.truncate(assumed);
-                frame.split.truncate(split);
-                frame.assume(&mut self.program.exprs, condition, false);
-                let b = self.value(otherwise, frame)?;
-                frame.assumptions.truncate(assumed);
-                frame.split.truncate(split);
-                // A branch that is never taken leaves nothing behind.
-                match build::decided(&self.program.exprs, condition) {
-                    Some(true) => {
-                        self.program.definitions.truncate(between.0);
-                        frame.shared.truncate(between.1);
-                        Ok(a)
-                    }
-                    Some(false) => {
-                        self.program.definitions.drain(before.0..between.0);
-                        frame.shared.drain(before.1..between.1);
-                        Ok(b)
-                    }
-                    None => Ok(self.program.exprs.add(Expr::Select(condition, a, b))),
-                }
-            }
+            ExprKind::If { condition, then, otherwise } => self.conditional(condition, then, otherwise, frame),
             ExprKind::Reduce { op, items, body } => self.lower_nested(*op, items, body, frame),
         }
+    }
+
+    fn negate(&mut self, operand: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
+        let operand = self.value(operand, frame)?;
+        let exprs = &mut self.program.exprs;
+        Ok(match exprs.as_constant(operand) {
+            Some(number) => exprs.constant(-number),
+            None => exprs.add(Expr::Unary(UnaryOp::Neg, operand)),
+        })
+    }
+
+    fn binary(
+        &mut self,
+        op: ast::BinaryOp,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        span: Span,
+        frame: &mut Frame,
+    ) -> Lowered<ExprId> {
+        let op = match op {
+            ast::BinaryOp::Add => BinaryOp::Add,
+            ast::BinaryOp::Subtract => BinaryOp::Sub,
+            ast::BinaryOp::Multiply => BinaryOp::Mul,
+            ast::BinaryOp::Divide => BinaryOp::Div,
+            ast::BinaryOp::Power => BinaryOp::Pow,
+            ast::BinaryOp::FloorDivide | ast::BinaryOp::Remainder => {
+                let message = "'//' and '%' work on index expressions only";
+                let hint = "for values use '/', or 'floor(a / b)'";
+                return Err(Diagnostic::error("bad-index", message).at(span).hint(hint));
+            }
+            ast::BinaryOp::And | ast::BinaryOp::Or => return Err(not_a_number(span)),
+        };
+        let (a, b) = self.both(left, right, frame)?;
+        let exprs = &mut self.program.exprs;
+        // This is how NaN is written.
+        let infinite = |id| exprs.as_constant(id) == Some(f64::INFINITY);
+        if op == BinaryOp::Sub && infinite(a) && infinite(b) {
+            return Ok(exprs.constant(f64::NAN));
+        }
+        // Index expressions and whole numbers combine as they would if they were written in one piece.
+        let whole = |id| exprs.as_constant(id).is_some_and(|v| v.fract() == 0.0 && v.abs() < 1e15);
+        let index = |id: ExprId| matches!(exprs[id], Expr::Index(_)) || whole(id);
+        let combine = index(a)
+            && index(b)
+            && match op {
+                BinaryOp::Add | BinaryOp::Sub => true,
+                BinaryOp::Mul => whole(a) || whole(b),
+                _ => false,
+            };
+        Ok(if combine { build::binary(exprs, op, a, b) } else { exprs.add(Expr::Binary(op, a, b)) })
+    }
+
+    fn conditional(
+        &mut self,
+        condition: &ast::Expr,
+        then: &ast::Expr,
+        otherwise: &ast::Expr,
+        frame: &mut Frame,
+    ) -> Lowered<ExprId> {
+        let condition = self.condition(condition, frame)?;
+        let before = (self.program.definitions.len(), frame.shared.len());
+        let a = self.branch(condition, true, then, frame)?;
+        let between = (self.program.definitions.len(), frame.shared.len());
+        let b = self.branch(condition, false, otherwise, frame)?;
+        // A branch that is never taken leaves nothing behind.
+        match build::decided(&self.program.exprs, condition) {
+            Some(true) => {
+                self.program.definitions.truncate(between.0);
+                frame.shared.truncate(between.1);
+                Ok(a)
+            }
+            Some(false) => {
+                self.program.definitions.drain(before.0..between.0);
+                frame.shared.drain(before.1..between.1);
+                Ok(b)
+            }
+            None => Ok(self.program.exprs.add(Expr::Select(condition, a, b))),
+        }
+    }
+
+    /// A value where the condition has this outcome.
+    fn branch(&mut self, condition: CondId, outcome: bool, value: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
+        let (assumed, split) = (frame.assumptions.len(), frame.split.len());
+        frame.assume(&mut self.program.exprs, condition, outcome);
+        let value = self.value(value, frame)?;
+        frame.assumptions.truncate(assumed);
+        frame.split.truncate(split);
+        Ok(value)
     }
 
     /// Two operands; mistakes in both are reported.

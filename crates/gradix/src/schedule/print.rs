@@ -40,14 +40,7 @@ fn describe_loops(schedule: &Schedule, kernel: &Kernel, text: &mut String) {
 }
 
 fn loops_in(kernel: &Kernel, leaf: &Leaf, kinds: &[Kind]) -> String {
-    let shown = |(l, kind): (&Loop, &Kind)| {
-        let name = &kernel[l.variable];
-        match kind {
-            Kind::Serial => name.to_string(),
-            Kind::Lanes(vectors) => format!("{name} lanes x{vectors}"),
-            Kind::Unrolled(count) => format!("{name} unrolled x{count}"),
-        }
-    };
+    let shown = |(l, kind): (&Loop, &Kind)| format!("{}{kind}", &kernel[l.variable]);
     let loops: Vec<String> = leaf.loops.iter().zip(kinds).map(shown).collect();
     if loops.is_empty() { "one element".to_string() } else { loops.join(", ") }
 }

@@ -160,7 +160,9 @@ fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) -> bool {
     let mut replaced: HashMap<TensorId, TensorId> = HashMap::new();
     let mut rewriter = Rewriter::default();
     for definition in &mut program.definitions {
-        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Replace(&replaced));
+        if !replaced.is_empty() {
+            definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Replace(&replaced));
+        }
         let ranges = definition.indices.iter().map(|i| i.range.clone()).collect();
         let (conditions, mut assumptions) = (definition.conditions.clone(), definition.assumptions.clone());
         assumptions.sort();

@@ -80,7 +80,7 @@ fn narrow_nested(program: &mut Program) -> Result<bool, Diagnostic> {
         }
     }
     let mut rewriter = Rewriter::default();
-    for definition in &mut program.definitions {
+    for definition in program.definitions.iter_mut().filter(|_| !kept.is_empty()) {
         definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Narrowed(&kept));
     }
     Ok(changed)
@@ -290,25 +290,7 @@ fn give_name(program: &mut Program, tensor: TensorId, taken: &mut HashSet<String
     let place = program.definitions.iter().position(|d| d.tensor == tensor).expect("a defined tensor");
     let mut definition = program.definitions[place].clone();
     let context = program.size_context();
-    let domain: Vec<Constraint> = definition.output_domain().into_iter().chain(context.iter().cloned()).collect();
-    let mut shift = Vec::new();
-    let mut extents = Vec::new();
-    let never = system::is_empty(&domain);
-    for position in 0..definition.rank {
-        if never {
-            extents.push(Affine::constant(0));
-            shift.push(Affine::constant(0));
-            continue;
-        }
-        let index = Affine::index(position);
-        let low = match system::implies(&domain, &Constraint::non_negative(index.clone())) {
-            true => Affine::constant(0),
-            false => bound(program, &index, &domain, false)?,
-        };
-        let last = bound_above(program, &definition.indices[position].range, &index, &domain)?;
-        extents.push((last - low.clone()).shift(1));
-        shift.push(low);
-    }
+    let (shift, extents) = enclosing_box(program, &definition, &context)?;
     let outside = (definition.rank..definition.indices.len()).map(Affine::index);
     let moved = (0..definition.rank).map(|p| Affine::index(p) + shift[p].clone());
     let map: Vec<Affine> = moved.chain(outside).collect();
@@ -350,6 +332,31 @@ fn give_name(program: &mut Program, tensor: TensorId, taken: &mut HashSet<String
     record.name = fresh(&record.name, taken);
     record.extents = extents;
     Ok(shift)
+}
+
+/// The first place and the extent of the outputs of a definition in each dimension.
+fn enclosing_box(
+    program: &mut Program,
+    definition: &Definition,
+    context: &[Constraint],
+) -> Result<(Vec<Affine>, Vec<Affine>), Diagnostic> {
+    let domain: Vec<Constraint> = definition.output_domain().into_iter().chain(context.iter().cloned()).collect();
+    if system::is_empty(&domain) {
+        let nothing = vec![Affine::constant(0); definition.rank];
+        return Ok((nothing.clone(), nothing));
+    }
+    let (mut first, mut extents) = (Vec::new(), Vec::new());
+    for position in 0..definition.rank {
+        let index = Affine::index(position);
+        let low = match system::implies(&domain, &Constraint::non_negative(index.clone())) {
+            true => Affine::constant(0),
+            false => bound(program, &index, &domain, false)?,
+        };
+        let last = bound_above(program, &definition.indices[position].range, &index, &domain)?;
+        extents.push((last - low.clone()).shift(1));
+        first.push(low);
+    }
+    Ok((first, extents))
 }
 
 /// The largest value of an index: its own bound in sizes where there is just one, otherwise what all of them say.

@@ -11,6 +11,7 @@
 
 use super::Ast;
 use super::ast::*;
+use super::print::{self, Level, operand_levels};
 use crate::scalar::{self, Latex};
 use gradix_int::Int;
 use std::collections::BTreeSet;
@@ -41,21 +42,6 @@ fn tensors(ast: &Ast) -> BTreeSet<&str> {
             StatementKind::Param(_) | StatementKind::Output(_) => vec![],
         })
         .collect()
-}
-
-/// How tightly the outermost sign of a formula binds to the eye, loosest first.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Level {
-    Cases,
-    Or,
-    And,
-    Not,
-    Compare,
-    Sum,
-    Product,
-    Unary,
-    Power,
-    Atom,
 }
 
 struct Typesetter<'a> {
@@ -111,7 +97,7 @@ impl Typesetter<'_> {
         self.name(&input.name.text);
         self.push(" &\\in \\mathbb{R}");
         let Some((first, rest)) = input.extents.split_first() else { return };
-        let loosest = if rest.is_empty() { Level::Cases } else { Level::Product };
+        let loosest = if rest.is_empty() { Level::If } else { Level::Product };
         self.push("^{");
         self.expr(first, loosest, false);
         for extent in rest {
@@ -125,7 +111,7 @@ impl Typesetter<'_> {
         self.name(&definition.name.text);
         self.subscripts(&definition.indices, |t, binder| t.name(&binder.name.text));
         self.push(" &= ");
-        self.expr(&definition.body, Level::Cases, false);
+        self.expr(&definition.body, Level::If, false);
         for (position, binder) in definition.indices.iter().filter(|binder| binder.range.is_some()).enumerate() {
             self.push(if position == 0 { ",\\qquad " } else { ",\\; " });
             self.membership(binder);
@@ -257,7 +243,7 @@ impl Typesetter<'_> {
 
     fn access(&mut self, name: &Name, subscripts: &[Expr]) {
         self.name(&name.text);
-        self.subscripts(subscripts, |t, subscript| t.expr(subscript, Level::Cases, false));
+        self.subscripts(subscripts, |t, subscript| t.expr(subscript, Level::If, false));
     }
 
     fn call(&mut self, function: &str, arguments: &[Expr]) {
@@ -271,7 +257,7 @@ impl Typesetter<'_> {
                     _ => self.upright(function),
                 }
                 self.push("\\left(");
-                self.list(arguments, ",\\, ", |t, argument| t.expr(argument, Level::Cases, false));
+                self.list(arguments, ",\\, ", |t, argument| t.expr(argument, Level::If, false));
                 self.push("\\right)");
             }
         }
@@ -285,28 +271,29 @@ impl Typesetter<'_> {
 
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, followed: bool) {
         match op {
-            BinaryOp::Or => self.infix(left, Level::Or, " \\lor ", right, Level::And, false),
-            BinaryOp::And => self.infix(left, Level::And, " \\land ", right, Level::Not, false),
-            BinaryOp::Add => self.infix(left, Level::Sum, " + ", right, Level::Product, false),
-            BinaryOp::Subtract => self.infix(left, Level::Sum, " - ", right, Level::Product, false),
-            BinaryOp::Multiply => self.infix(left, Level::Product, times(left, right), right, Level::Unary, followed),
+            BinaryOp::Or => self.infix(op, left, " \\lor ", right, false),
+            BinaryOp::And => self.infix(op, left, " \\land ", right, false),
+            BinaryOp::Add => self.infix(op, left, " + ", right, false),
+            BinaryOp::Subtract => self.infix(op, left, " - ", right, false),
+            BinaryOp::Multiply => self.infix(op, left, times(left, right), right, followed),
             BinaryOp::Divide => self.fraction(left, right),
             BinaryOp::FloorDivide => {
                 self.push("\\left\\lfloor ");
                 self.fraction(left, right);
                 self.push("\\right\\rfloor");
             }
-            BinaryOp::Remainder => self.infix(left, Level::Product, " \\bmod ", right, Level::Unary, true),
+            BinaryOp::Remainder => self.infix(op, left, " \\bmod ", right, true),
             BinaryOp::Power => {
                 self.expr(left, Level::Atom, true);
                 self.push("^{");
-                self.expr(right, Level::Cases, false);
+                self.expr(right, Level::If, false);
                 self.push("}");
             }
         }
     }
 
-    fn infix(&mut self, left: &Expr, left_level: Level, sign: &str, right: &Expr, right_level: Level, followed: bool) {
+    fn infix(&mut self, op: BinaryOp, left: &Expr, sign: &str, right: &Expr, followed: bool) {
+        let (left_level, right_level) = operand_levels(op);
         self.expr(left, left_level, left_level == Level::Product);
         self.push(sign);
         self.right(right, right_level, followed);
@@ -330,13 +317,13 @@ impl Typesetter<'_> {
         self.push("\\begin{cases} ");
         let mut expr = expr;
         while let ExprKind::If { condition, then, otherwise } = &expr.kind {
-            self.expr(then, Level::Cases, false);
+            self.expr(then, Level::If, false);
             self.push(" & \\text{if } ");
             self.expr(condition, Level::Or, false);
             self.push(" \\\\ ");
             expr = otherwise;
         }
-        self.expr(expr, Level::Cases, false);
+        self.expr(expr, Level::If, false);
         self.push(" & \\text{otherwise} \\end{cases}");
     }
 
@@ -352,7 +339,7 @@ impl Typesetter<'_> {
         self.push(if stacked { "_{\\substack{" } else { "_{" });
         self.list(items, if stacked { " \\\\ " } else { ",\\," }, |t, item| match item {
             ReduceItem::Binder(binder) => t.membership(binder),
-            ReduceItem::Condition(condition) => t.expr(condition, Level::Cases, false),
+            ReduceItem::Condition(condition) => t.expr(condition, Level::If, false),
         });
         self.push(if stacked { "}} " } else { "} " });
     }
@@ -413,30 +400,16 @@ fn split_constant(expr: &Expr) -> (Option<&Expr>, Int) {
     split.unwrap_or((Some(expr), Int::from(0)))
 }
 
+/// As tightly as in a text, but for what is set in another way: a remainder is set like a sum, so that it gets
+/// parentheses among factors and terms.
 fn level(kind: &ExprKind) -> Level {
     match kind {
-        ExprKind::If { .. } => Level::Cases,
-        ExprKind::Binary { op, .. } => binary_level(*op),
-        ExprKind::Not(_) => Level::Not,
-        ExprKind::Compare { .. } => Level::Compare,
-        ExprKind::Negate(_) | ExprKind::Reduce { .. } => Level::Unary,
-        ExprKind::Integer(value) if *value < 0.into() => Level::Unary,
+        ExprKind::Binary { op: BinaryOp::Remainder, .. } => Level::Sum,
+        ExprKind::Binary { op: BinaryOp::Divide, .. } => Level::Power,
+        ExprKind::Binary { op: BinaryOp::FloorDivide, .. } => Level::Atom,
         ExprKind::Real(value) if format!("{value:?}").contains(['e', '-']) => Level::Product,
         ExprKind::Call { function, .. } if function.text == "pow" => Level::Power,
-        ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf => Level::Atom,
-        ExprKind::Name(_) | ExprKind::Access { .. } | ExprKind::Call { .. } => Level::Atom,
-    }
-}
-
-/// A remainder is set like a sum, so that it gets parentheses among factors and terms.
-fn binary_level(op: BinaryOp) -> Level {
-    match op {
-        BinaryOp::Or => Level::Or,
-        BinaryOp::And => Level::And,
-        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Remainder => Level::Sum,
-        BinaryOp::Multiply => Level::Product,
-        BinaryOp::Divide | BinaryOp::Power => Level::Power,
-        BinaryOp::FloorDivide => Level::Atom,
+        _ => print::level(kind),
     }
 }
 

@@ -113,7 +113,7 @@ enum Style {
 
 /// How tightly the outermost operator of an expression binds, loosest first.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Level {
+pub enum Level {
     If,
     Or,
     And,
@@ -209,23 +209,16 @@ impl Printer {
     }
 
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, followed: bool) {
-        use BinaryOp::*;
-        let (left_level, right_level) = match op {
-            Or => (Level::Or, Level::And),
-            And => (Level::And, Level::Not),
-            Add | Subtract => (Level::Sum, Level::Product),
-            Multiply | Divide | FloorDivide | Remainder => (Level::Product, Level::Unary),
-            Power => (Level::Atom, Level::Unary),
-        };
+        let (left_level, right_level) = operand_levels(op);
         let product = left_level >= Level::Product;
         self.expr(left, left_level, product);
         match op {
-            Power => self.out.push('^'),
-            Multiply if self.style == Style::Index => self.out.push('*'),
+            BinaryOp::Power => self.out.push('^'),
+            BinaryOp::Multiply if self.style == Style::Index => self.out.push('*'),
             _ => self.out.extend([" ", binary_symbol(op), " "]),
         }
         // A reduction as an exponent is legal, but hard to read.
-        self.expr(right, right_level, (product && followed) || op == Power);
+        self.expr(right, right_level, (product && followed) || op == BinaryOp::Power);
     }
 
     fn compare(&mut self, first: &Expr, rest: &[(CompareOp, Expr)]) {
@@ -267,10 +260,24 @@ impl Printer {
     }
 }
 
-fn level(kind: &ExprKind) -> Level {
+/// How loosely the operands of an operator may bind without parentheses: the left and the right one.
+pub fn operand_levels(op: BinaryOp) -> (Level, Level) {
+    use BinaryOp::*;
+    match op {
+        Or => (Level::Or, Level::And),
+        And => (Level::And, Level::Not),
+        Add | Subtract => (Level::Sum, Level::Product),
+        Multiply | Divide | FloorDivide | Remainder => (Level::Product, Level::Unary),
+        Power => (Level::Atom, Level::Unary),
+    }
+}
+
+/// How tightly an expression binds.
+pub fn level(kind: &ExprKind) -> Level {
     match kind {
         ExprKind::If { .. } => Level::If,
-        ExprKind::Binary { op, .. } => binary_level(*op),
+        ExprKind::Binary { op: BinaryOp::Power, .. } => Level::Power,
+        ExprKind::Binary { op, .. } => operand_levels(*op).0,
         ExprKind::Not(_) => Level::Not,
         ExprKind::Compare { .. } => Level::Compare,
         ExprKind::Negate(_) | ExprKind::Reduce { .. } => Level::Unary,
@@ -278,16 +285,6 @@ fn level(kind: &ExprKind) -> Level {
         ExprKind::Real(value) if value.is_sign_negative() && !value.is_nan() => Level::Unary,
         ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf => Level::Atom,
         ExprKind::Name(_) | ExprKind::Access { .. } | ExprKind::Call { .. } => Level::Atom,
-    }
-}
-
-fn binary_level(op: BinaryOp) -> Level {
-    match op {
-        BinaryOp::Or => Level::Or,
-        BinaryOp::And => Level::And,
-        BinaryOp::Add | BinaryOp::Subtract => Level::Sum,
-        BinaryOp::Multiply | BinaryOp::Divide | BinaryOp::FloorDivide | BinaryOp::Remainder => Level::Product,
-        BinaryOp::Power => Level::Power,
     }
 }
 

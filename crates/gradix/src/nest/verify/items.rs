@@ -37,11 +37,14 @@ impl Owners {
     /// Takes an access into account, with what is known where it is made.
     pub fn see(&mut self, buffer: TensorId, subscripts: &[Affine], known: &Facts) {
         let Some(owners) = self.0.get_mut(&buffer) else { return };
-        owners.retain_mut(|owner| owner.see(&subscripts[owner.dimension], known));
         // What needs no check is better than what does.
-        if owners.iter().any(|owner| owner.unproved.is_empty()) {
-            owners.retain(|owner| owner.unproved.is_empty());
+        let is_proved = |owner: &Owner| owner.is_proved(&subscripts[owner.dimension], known);
+        let proved: Vec<bool> = owners.iter().map(is_proved).collect();
+        if !proved.contains(&true) {
+            return owners.retain_mut(|owner| owner.see(&subscripts[owner.dimension], known));
         }
+        let mut proved = proved.into_iter();
+        owners.retain(|_| proved.next() == Some(true));
     }
 
     /// What is left to be checked when the sizes are known, or a buffer that items would share.
@@ -56,18 +59,24 @@ impl Owners {
 }
 
 impl Owner {
-    /// Whether a subscript may tell the item.
+    /// What may not be negative if a subscript tells the item; `None` if it can't.
+    fn asked(&self, subscript: &Affine) -> Option<Vec<Affine>> {
+        match self.by_number {
+            true => (*subscript == Affine::index(ITEM)).then(Vec::new),
+            false => Some(vec![subscript.clone() - Affine::index(FIRST), Affine::index(LAST) - subscript.clone()]),
+        }
+    }
+
+    /// Whether this and all subscripts before are known to tell the item.
+    fn is_proved(&self, subscript: &Affine, known: &Facts) -> bool {
+        let holds = |inside: Affine| known.implies(&Constraint::non_negative(inside));
+        self.unproved.is_empty() && self.asked(subscript).is_some_and(|asked| asked.into_iter().all(holds))
+    }
+
+    /// Whether a subscript may tell the item; what can't be proved of it is left.
     fn see(&mut self, subscript: &Affine, known: &Facts) -> bool {
-        if self.by_number {
-            return *subscript == Affine::index(ITEM);
-        }
-        let (first, last) = (Affine::index(FIRST), Affine::index(LAST));
-        // Without bounds by the item there is nothing to prove.
-        let rows = || known.known().iter().map(|row| &row.affine);
-        if !rows().any(|row| row.uses_index(FIRST)) || !rows().any(|row| row.uses_index(LAST)) {
-            return false;
-        }
-        for inside in [subscript.clone() - first, last - subscript.clone()] {
+        let Some(asked) = self.asked(subscript) else { return false };
+        for inside in asked {
             if !known.implies(&Constraint::non_negative(inside.clone())) {
                 let outside = Constraint::at_most(inside, Affine::constant(-1));
                 self.unproved.push([known.known(), &[outside]].concat());

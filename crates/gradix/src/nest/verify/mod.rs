@@ -13,7 +13,7 @@ use crate::domain::system::{self, Facts, Found};
 use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Range, TensorId};
 use gradix_int::Int;
 use items::Owners;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use written::Writer;
 
 /// What could not be proved for all sizes: it is looked at again when the sizes are known.
@@ -87,7 +87,7 @@ impl std::ops::Deref for Verified {
 ///
 /// The last four are proved here, or left to the checks that are returned.
 pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
-    let (mut checks, mut whole) = (Vec::new(), HashSet::new());
+    let (mut checks, mut whole, mut makers) = (Vec::new(), HashSet::new(), Makers::new());
     let mut exprs = nest.exprs.clone();
     for (number, kernel) in nest.kernels.iter().enumerate() {
         let mut bound = vec![false; kernel.variables.len()];
@@ -95,7 +95,7 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
         let mut context = nest.context.clone();
         context.extend(work_domain(&kernel.work));
         let owners = Owners::new(nest, kernel);
-        let writers = written::writers(&kernel.steps, None);
+        let writers = written::writers(nest, kernel);
         let mut visit = Visit {
             nest,
             number,
@@ -103,36 +103,45 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
             exprs: &mut exprs,
             checks: &mut checks,
             owners,
-            writers,
+            writers: &writers,
             done: 0,
             whole: &whole,
+            makers: &makers,
         };
         let Work { low, high, step, .. } = &kernel.work;
         [low, high, step].into_iter().try_for_each(|affine| visit.bound(affine, &[]))?;
         visit.steps(&kernel.steps, &mut bound, &context)?;
         visit.items()?;
-        let made: BTreeSet<TensorId> = super::leaves(&kernel.steps).iter().map(|leaf| leaf.target).collect();
+        let made: BTreeSet<TensorId> = writers.iter().map(|writer| writer.leaf.target).collect();
         let lasts = |buffer: &TensorId| matches!(nest[*buffer].scope, Scope::Run | Scope::Output(_));
-        let is_whole = |buffer: &TensorId| unwritten(nest, number, *buffer).is_some_and(|open| open.is_empty());
+        let starting = writers.iter().filter(|writer| writer.starts);
+        starting.for_each(|writer| makers.entry(writer.leaf.target).or_default().push(*writer));
+        let is_whole =
+            |buffer: &TensorId| unwritten(nest, &makers, number, *buffer).is_some_and(|open| open.is_empty());
         whole.extend(made.into_iter().filter(lasts).filter(is_whole));
     }
     let buffers = (0..nest.buffers.len() as u32).map(TensorId);
     let last = nest.kernels.len().saturating_sub(1);
     let results = buffers.filter(|buffer| matches!(nest[*buffer].scope, Scope::Output(_)));
-    let open = results.filter(|buffer| !whole.contains(buffer)).filter_map(|buffer| unwritten(nest, last, buffer));
+    let open =
+        results.filter(|buffer| !whole.contains(buffer)).filter_map(|buffer| unwritten(nest, &makers, last, buffer));
     checks.extend(open.flatten());
     Ok(checks)
 }
 
+/// The leaves of the kernels so far that make each buffer.
+type Makers<'a> = BTreeMap<TensorId, Vec<Writer<'a>>>;
+
 /// What is not proved to be written by the kernels up to this one, of all elements of a buffer; `None` if that can't be told.
-fn unwritten(nest: &Nest, kernel: usize, buffer: TensorId) -> Option<Vec<Check>> {
+fn unwritten(nest: &Nest, makers: &Makers, kernel: usize, buffer: TensorId) -> Option<Vec<Check>> {
     // Places have variables of their own.
     let first = nest.kernels.iter().map(|kernel| kernel.variables.len()).max().unwrap_or(0);
     let extents = nest[buffer].extents.iter().enumerate();
     let all = extents.flat_map(|(d, extent)| Range::extent(extent.clone()).constraints(first + d).collect::<Vec<_>>());
     let known = Facts::new(nest.context.iter().cloned().chain(all).collect::<Vec<_>>());
     let place: Vec<Affine> = (0..nest[buffer].extents.len()).map(|d| Affine::index(first + d)).collect();
-    let open = written::unwritten(nest, &nest.kernels[..nest.kernels.len().min(kernel + 1)], buffer, &place, &known);
+    let makers = makers.get(&buffer).map_or(&[][..], Vec::as_slice);
+    let open = written::unwritten(makers, &place, &known);
     let check = |outside| Check { kernel, buffer, rule: Rule::WrittenAtAll, outside };
     Some(open?.into_iter().map(check).collect())
 }
@@ -173,10 +182,11 @@ struct Visit<'a> {
     checks: &'a mut Vec<Check>,
     owners: Owners,
     /// All leaves of the kernel, and how many of them have been seen.
-    writers: Vec<Writer<'a>>,
+    writers: &'a [Writer<'a>],
     done: usize,
     /// Buffers of which earlier kernels have written every element.
     whole: &'a HashSet<TensorId>,
+    makers: &'a Makers<'a>,
 }
 
 impl Visit<'_> {
@@ -243,17 +253,18 @@ impl Visit<'_> {
     /// What has been made is there when it is read.
     fn written(&mut self, buffer: TensorId, subscripts: &[Affine], known: &Facts) {
         let nest = self.nest;
-        let makes = |writer: &Writer| writer.leaf.target == buffer && !written::reads_target(nest, writer.leaf);
         let open = match nest[buffer].scope {
             Scope::Input(_) => return,
-            Scope::Output(_) | Scope::Run if !self.writers.iter().any(makes) => {
+            Scope::Output(_) | Scope::Run if !self.writers.iter().any(|writer| writer.makes(buffer)) => {
                 if self.whole.contains(&buffer) {
                     return;
                 }
-                written::unwritten(nest, &nest.kernels[..self.number], buffer, subscripts, known)
+                let makers = self.makers.get(&buffer).map_or(&[][..], Vec::as_slice);
+                written::unwritten(makers, subscripts, known)
             }
             Scope::Output(_) | Scope::Run | Scope::Local(_) => {
-                let before: Vec<Writer> = self.writers[..self.done].iter().filter(|w| makes(w)).copied().collect();
+                let before: Vec<Writer> =
+                    self.writers[..self.done].iter().filter(|w| w.makes(buffer)).copied().collect();
                 written::uncovered(&before, subscripts, known)
             }
         };

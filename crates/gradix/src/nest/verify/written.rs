@@ -21,11 +21,20 @@ use std::cmp::Ordering;
 pub struct Writer<'a> {
     pub leaf: &'a Leaf,
     pub tile: Option<&'a Tile>,
+    /// The items of its kernel.
+    work: &'a Work,
+    /// Whether it does not go on from what its target holds.
+    pub starts: bool,
     /// What is added to the numbers of its variables, so that those of another kernel are different ones.
     base: u32,
 }
 
 impl Writer<'_> {
+    /// Whether a buffer holds what this leaf says, and nothing from before.
+    pub fn makes(&self, buffer: TensorId) -> bool {
+        self.starts && self.leaf.target == buffer
+    }
+
     fn moved(&self, affine: &Affine) -> Affine {
         if self.base == 0 {
             return affine.clone();
@@ -69,32 +78,30 @@ pub fn uncovered(writers: &[Writer], place: &[Affine], known: &Facts) -> Uncover
     left(known, writers.iter().map(conditions).collect())
 }
 
-/// What no item of these kernels writes, of a place that a later kernel reads, or that is part of a result, where `known`
-/// holds.
-pub fn unwritten(nest: &Nest, kernels: &[Kernel], buffer: TensorId, place: &[Affine], known: &Facts) -> Uncovered {
-    let makes = |writer: &Writer| writer.leaf.target == buffer && !reads_target(nest, writer.leaf);
+/// What these leaves of earlier kernels write in no item, of a place that a later kernel reads, or that is part of a
+/// result, where `known` holds.
+pub fn unwritten(writers: &[Writer], place: &[Affine], known: &Facts) -> Uncovered {
     let mut base = 0;
     let used = known.known().iter().map(|row| &row.affine).chain(place);
     used.for_each(|affine| affine.visit_indices(&mut |v| base = base.max(v as u32 + 1)));
-    let mut all = Vec::new();
-    for kernel in kernels {
-        let writers = writers(&kernel.steps, None).into_iter().filter(makes).map(|writer| Writer { base, ..writer });
-        all.extend(writers.map(|writer| Point::of(&writer, place)?.by_some(&writer, &kernel.work)));
-    }
-    left(known, all)
+    let moved = writers.iter().map(|writer| Writer { base, ..*writer });
+    left(known, moved.map(|writer| Point::of(&writer, place)?.by_some(&writer)).collect())
 }
 
-/// Whether a leaf goes on from what its target holds.
-pub fn reads_target(nest: &Nest, leaf: &Leaf) -> bool {
-    leaf.accumulate || nest.exprs.accesses(leaf.body).any(|(read, _)| read == leaf.target)
+/// The leaves of a kernel in order.
+pub fn writers<'a>(nest: &Nest, kernel: &'a Kernel) -> Vec<Writer<'a>> {
+    writers_in(nest, &kernel.work, &kernel.steps, None)
 }
 
-/// The leaves in order.
-pub fn writers<'a>(steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>> {
+fn writers_in<'a>(nest: &Nest, work: &'a Work, steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>> {
+    let writer = |leaf: &'a Leaf| {
+        let goes_on = leaf.accumulate || nest.exprs.accesses(leaf.body).any(|(read, _)| read == leaf.target);
+        Writer { leaf, tile, work, starts: !goes_on, base: 0 }
+    };
     let of_step = |step: &'a Step| match step {
-        Step::Tile(tile) => writers(&tile.steps, Some(tile)),
-        Step::Leaf(leaf) => vec![Writer { leaf, tile, base: 0 }],
-        Step::Together(together) => together.leaves.iter().map(|leaf| Writer { leaf, tile, base: 0 }).collect(),
+        Step::Tile(tile) => writers_in(nest, work, &tile.steps, Some(tile)),
+        Step::Leaf(leaf) => vec![writer(leaf)],
+        Step::Together(together) => together.leaves.iter().map(writer).collect(),
     };
     steps.iter().flat_map(of_step).collect()
 }
@@ -125,10 +132,13 @@ fn outside(region: Vec<Constraint>, conditions: &[Constraint]) -> Vec<Vec<Constr
     if system::is_empty(&inside) {
         return vec![region];
     }
-    let (mut inside, mut parts) = (region, Vec::new());
+    let (mut inside, mut parts) = (region.clone(), Vec::new());
+    let known = Facts::new(region);
     for condition in open {
-        let failing = condition.negated().into_iter().map(|not| [inside.as_slice(), &[not]].concat());
-        parts.extend(failing.filter(|failing| !system::is_empty(failing)));
+        if !known.implies(condition) {
+            let failing = condition.negated().into_iter().map(|not| [inside.as_slice(), &[not]].concat());
+            parts.extend(failing.filter(|failing| !system::is_empty(failing)));
+        }
         inside.push(condition.clone());
     }
     parts
@@ -136,8 +146,8 @@ fn outside(region: Vec<Constraint>, conditions: &[Constraint]) -> Vec<Vec<Constr
 
 /// The values of a leaf's outputs at which it writes a place, and what has to hold for that.
 struct Point {
-    /// What stands for each variable.
-    values: Vec<Affine>,
+    /// What stands for variables.
+    values: Vec<(LoopId, Affine)>,
     /// The place is one that the leaf can write at all.
     fits: Vec<Constraint>,
     /// What the place is counted round, if it is a ring.
@@ -149,7 +159,7 @@ impl Point {
     fn of(writer: &Writer, place: &[Affine]) -> Option<Point> {
         let (mut open, item) = (writer.outputs(), writer.own(ITEM));
         open.push(item);
-        let mut point = Point { values: identity(writer, place), fits: Vec::new(), ring: None };
+        let mut point = Point { values: Vec::new(), fits: Vec::new(), ring: None };
         let mut equations = Vec::new();
         for (subscript, at) in writer.subscripts().into_iter().zip(place) {
             match (round(&subscript), round(at)) {
@@ -172,9 +182,9 @@ impl Point {
         let own: Vec<LoopId> = open.iter().copied().filter(|v| subscript.uses_index(*v)).collect();
         // A number of an item that the place has, too, is the same one.
         if own.is_empty() || own == [ITEM] && at.uses_index(ITEM) {
-            return self.fits.push(Constraint::equal(subscript.with_indices(&self.values), at));
+            return self.fits.push(Constraint::equal(self.at(&subscript), at));
         }
-        let mut rest = at - own.iter().fold(subscript.clone(), without).with_indices(&self.values);
+        let mut rest = at - self.at(&own.iter().fold(subscript.clone(), without));
         let mut own: Vec<(LoopId, Int)> = own.into_iter().map(|v| (v, subscript.step_of(v))).collect();
         own.sort_by_key(|(_, factor)| std::cmp::Reverse(factor.clone()));
         let last = own.len() - 1;
@@ -184,9 +194,21 @@ impl Point {
                 false => rest.floor_div(&factor),
             };
             rest = rest.add_scaled(&-factor, &value);
-            self.values[variable.number()] = value;
+            self.values.push((variable, value));
             open.retain(|v| *v != variable);
         }
+    }
+
+    fn value(&self, variable: LoopId) -> Option<&Affine> {
+        self.values.iter().find(|(own, _)| *own == variable).map(|(_, value)| value)
+    }
+
+    /// An expression at this point.
+    fn at(&self, affine: &Affine) -> Affine {
+        affine.substitute(&mut |atom| match atom {
+            Atom::Index(variable) => self.value(LoopId(*variable)).cloned(),
+            Atom::Param(_) | Atom::Floor(..) => None,
+        })
     }
 
     /// `(e + c) / factor`, where that comes out even: `⌊e / factor⌋` and a number, so that all residues of `e` are told by
@@ -207,7 +229,7 @@ impl Point {
     fn conditions(self, writer: &Writer) -> Vec<Constraint> {
         let mut found = Vec::new();
         for constraint in writer.domain() {
-            let own = constraint.with_indices(&self.values);
+            let own = constraint.rebuilt(self.at(&constraint.affine));
             match (&self.ring, writer.tile) {
                 (Some(ring), Some(tile)) => found.extend(around(own, ring, tile)),
                 _ => found.push(own),
@@ -219,10 +241,11 @@ impl Point {
     }
 
     /// What has to hold for the leaf to write the place in some item and tile.
-    fn by_some(self, writer: &Writer, work: &Work) -> Option<Vec<Constraint>> {
+    fn by_some(self, writer: &Writer) -> Option<Vec<Constraint>> {
+        let work = writer.work;
         let [first, last, item] = [FIRST, LAST, ITEM].map(|variable| writer.own(variable));
         let own = writer.domain();
-        let own = own.iter().map(|c| undivided(&c.with_indices(&self.values), first, last)).collect();
+        let own = own.iter().map(|c| undivided(&c.rebuilt(self.at(&c.affine)), first, last)).collect();
         let mut found = match writer.tile {
             Some(tile) => {
                 let variable = writer.own(tile.variable);
@@ -232,9 +255,9 @@ impl Point {
         };
         let range = Range { low: vec![work.low.clone()], high: vec![work.high.clone()] };
         found = joined(found, (first, last), 0, &range)?;
-        if let Some(parts) = work.parts.filter(|_| self.values[item.number()] != Affine::index(item)) {
-            found.push(Constraint::non_negative(self.values[item.number()].clone()));
-            found.push(Constraint::at_most(self.values[item.number()].clone(), Affine::constant(parts - 1)));
+        if let (Some(parts), Some(value)) = (work.parts, self.value(item)) {
+            found.push(Constraint::non_negative(value.clone()));
+            found.push(Constraint::at_most(value.clone(), Affine::constant(parts - 1)));
         }
         found.extend(self.fits);
         found.retain(|condition| condition.decided() != Some(true));
@@ -356,13 +379,4 @@ fn undivided(constraint: &Constraint, first: LoopId, last: LoopId) -> Constraint
 fn without(affine: Affine, variable: &LoopId) -> Affine {
     let factor = affine.step_of(*variable);
     affine.add_scaled(&-factor, &Affine::index(*variable))
-}
-
-/// Every variable for itself.
-fn identity(writer: &Writer, place: &[Affine]) -> Vec<Affine> {
-    let mut last = writer.own(ITEM).number();
-    let mut see = |affine: &Affine| affine.visit_indices(&mut |v| last = last.max(v));
-    place.iter().chain(&writer.subscripts()).for_each(&mut see);
-    writer.domain().iter().for_each(|constraint| see(&constraint.affine));
-    (0..=last).map(Affine::index).collect()
 }

@@ -4,21 +4,21 @@
 //! Leaves address whole tensors here; `lower` gives each access its place in a slab or in a ring.
 
 mod across;
+mod assumed;
 mod blocks;
 mod classes;
 mod fuse;
 mod pack;
+mod parts;
 mod pieces;
 mod place;
 mod shape;
 mod stores;
 mod unread;
 
-use super::{Group, Member, Schedule, Slab, extents, lanes};
-use crate::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Scope, Step, Tile, Work};
-use crate::program::{
-    Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
-};
+use super::{Group, Member, Schedule, Slab};
+use crate::nest::{Buffer, FIRST, Kernel, LAST, Leaf, LoopId, Scope, Step, Tile, Work};
+use crate::program::{Affine, Constraint, Exprs, Program, Range, Tensor, TensorId, TensorKind, names, print};
 use crate::scalar::Real;
 use crate::target::{Target, cost};
 use gradix_int::Int;
@@ -216,152 +216,11 @@ impl Looping<'_> {
         }
     }
 
-    /// A buffer with one part for each item, for every member that reduces over the slab index.
-    fn partials(&mut self, group: &Group) -> Vec<(usize, TensorId)> {
-        let Some(parts) = group.parts else { return Vec::new() };
-        let mut found = Vec::new();
-        for member in &group.members {
-            let definition = &self.program.definitions[member.definition];
-            if member.slab.is_some_and(|p| p >= definition.rank) {
-                let tensor = &self.program[definition.tensor];
-                let extents = self.in_parts(definition, &tensor.extents, Affine::constant(parts));
-                let name = format!("{}_parts", tensor.name);
-                let buffer = self.buffer(name, extents, Scope::Run);
-                found.push((member.definition, buffer));
-            }
-        }
-        found
-    }
-
-    /// What stands for the dimensions of a definition, in the order of its parts: the part, and last what runs in lanes.
-    fn in_parts(&self, definition: &Definition, dimensions: &[Affine], part: Affine) -> Vec<Affine> {
-        let lanes = lanes(self.program, definition, self.estimate, self.target);
-        let mut order: Vec<usize> = (0..definition.rank).collect();
-        order.sort_by_key(|position| Some(*position) == lanes);
-        std::iter::once(part).chain(order.into_iter().map(|position| dimensions[position].clone())).collect()
-    }
-
     fn buffer(&mut self, name: String, extents: Vec<Affine>, scope: Scope) -> TensorId {
         let taken = |n: &str| self.buffers.iter().any(|t| t.name == n);
         let name = names::fresh_where(&name, taken);
         self.buffers.push(Buffer { name, extents, scope, streamed: false });
         TensorId(self.buffers.len() as u32 - 1)
-    }
-
-    /// A leaf that sets this item's part to the neutral value.
-    fn cleared(&mut self, definition: &Definition, buffer: TensorId, making: &mut Making) -> Leaf {
-        let mut outputs: Vec<Loop> = definition.indices[..definition.rank]
-            .iter()
-            .map(|index| Loop {
-                variable: making.variable(&index.name),
-                range: index.range.clone(),
-                kind: Kind::Serial,
-            })
-            .collect();
-        let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
-        let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
-        let op = definition.reduction.expect("what has parts is a reduction");
-        let body = self.exprs.constant(op.neutral());
-        let last = subscripts.last().and_then(Affine::as_index);
-        if let Some(lanes) = outputs.iter_mut().find(|l| Some(l.variable.number()) == last && !self.plain) {
-            lanes.kind = Kind::Lanes(1);
-        }
-        Leaf::pointwise(buffer, subscripts, outputs, body)
-    }
-
-    /// A kernel that combines the parts in order.
-    fn combined(&mut self, definition: &Definition, buffer: TensorId) {
-        let op = definition.reduction.expect("what has parts is a reduction");
-        let rank = definition.rank;
-        let part =
-            Index { name: "part".into(), range: Range::extent(self.buffers[buffer.0 as usize].extents[0].clone()) };
-        let indices: Vec<_> = definition.indices[..rank].iter().cloned().chain([part]).collect();
-        let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
-        let subscripts = self.in_parts(definition, &own, Affine::index(rank));
-        let body = self.exprs.access(buffer, subscripts);
-        let whole = Definition {
-            tensor: definition.tensor,
-            indices,
-            rank,
-            reduction: Some(op),
-            conditions: Vec::new(),
-            assumptions: Vec::new(),
-            body,
-        };
-        let group = self.sharing(&whole);
-        let doc = vec![format!("{}: its parts, combined in order", self.program[definition.tensor].name)];
-        let range = group.members[0].slab.map(|slab| whole.indices[slab].range.clone());
-        let mut making = self.making(&group, range.as_ref(), doc);
-        let placed = self.place(&whole, &group.members[0], &mut making, None);
-        let leaves = self.leaves_of(placed, &mut making);
-        making.kernel.steps = self.steps(leaves.into_iter().map(|leaf| vec![leaf]).collect());
-        self.kernels.push(making.kernel);
-    }
-
-    /// How the elements of what is combined are shared out: by the first index, if there are enough of them.
-    fn sharing(&self, whole: &Definition) -> Group {
-        let sizes = extents(whole, self.estimate);
-        let items = (sizes.iter().product::<f64>() / cost::ITEM_POINTS).floor().min(self.target.items as f64);
-        let bounds = whole.indices.first().map_or((0, 0), |index| (index.range.low.len(), index.range.high.len()));
-        let shared = whole.rank > 1 && items > 1.0 && whole.is_box() && bounds == (1, 1);
-        let (slab, tile) = match shared {
-            true => (Some(0), (sizes[0] / items).ceil() as i64),
-            false => (None, 1),
-        };
-        let member = Member { definition: 0, slab, halo: (0, 0), ahead: 0, local: false };
-        Group { members: vec![member], tile, tiles: 1, parts: None, considered: Vec::new(), rolling: false }
-    }
-
-    /// The assumed number of values of each loop.
-    fn extents(&self, loops: &[Loop]) -> Vec<f64> {
-        let mut middle = vec![0.0; loops.iter().map(|l| l.variable.number() + 1).max().unwrap_or(0).max(3)];
-        let mut extents = Vec::new();
-        for l in loops {
-            let (low, high) = self.span(&l.range, &middle);
-            extents.push((high - low + 1.0).max(0.0));
-            middle[l.variable.number()] = (low + high) / 2.0;
-        }
-        extents
-    }
-
-    /// Assumed bounds; those of slabs don't count.
-    fn span(&self, range: &Range, middle: &[f64]) -> (f64, f64) {
-        let at = |a: &&Affine| a.estimate(middle, self.estimate);
-        let own = |a: &&Affine| !a.uses_index(FIRST) && !a.uses_index(LAST);
-        let low = range.low.iter().filter(own).map(|a| at(&a)).fold(f64::NEG_INFINITY, f64::max);
-        let high = range.high.iter().filter(own).map(|a| at(&a)).fold(f64::INFINITY, f64::min);
-        let width = self.width;
-        match (low.is_finite(), high.is_finite()) {
-            (true, true) => (low, high.min(low + self.slab_extent(range) - 1.0)),
-            (true, false) => (low, low + width - 1.0),
-            (false, true) => (high - width + 1.0, high),
-            (false, false) => (0.0, width - 1.0),
-        }
-    }
-
-    /// The values that the bounds of a slab leave.
-    fn slab_extent(&self, range: &Range) -> f64 {
-        let at = |a: &Affine| a.estimate(&[0.0, self.width - 1.0], self.estimate);
-        let low = range.low.iter().filter(|a| a.uses_index(FIRST)).map(at).fold(f64::NEG_INFINITY, f64::max);
-        let high = range.high.iter().filter(|a| a.uses_index(LAST)).map(at).fold(f64::INFINITY, f64::min);
-        (high - low + 1.0).max(0.0)
-    }
-
-    /// The assumed middle of the space, by variable.
-    fn middle(&self, placed: &place::Placed, making: &Making) -> Vec<f64> {
-        let mut middle = vec![0.0; making.kernel.variables.len()];
-        let work = &making.kernel.work;
-        let (low, high) = (work.low.estimate(&[], self.estimate), work.high.estimate(&[], self.estimate));
-        let half = making.size as f64 / 2.0;
-        middle[FIRST.number()] = ((low + high) / 2.0 - half).max(low);
-        middle[LAST.number()] = ((low + high) / 2.0 + half).min(high);
-        middle[making.tile.number()] = middle[FIRST.number()];
-        for (&v, range) in placed.variables.iter().zip(&placed.ranges) {
-            let low = range.low.iter().map(|a| a.estimate(&middle, self.estimate));
-            let high = range.high.iter().map(|a| a.estimate(&middle, self.estimate));
-            middle[v.number()] = (low.fold(f64::NEG_INFINITY, f64::max) + high.fold(f64::INFINITY, f64::min)) / 2.0;
-        }
-        middle
     }
 }
 
