@@ -27,7 +27,7 @@ pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
     }
     let context = Context { plan, grouping: &plan.grouping };
     let changing = plan.graph.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
-    let mut leaf = Leaf { machine, context, code: None, outcomes: Vec::new(), dirty: 0, changing, start: None };
+    let mut leaf = Leaf { machine, context, codes: Vec::new(), dirty: 0, changing, start: None };
     leaf.outputs(0);
 }
 
@@ -43,9 +43,8 @@ fn most_lanes<T>(nodes: usize) -> usize {
 struct Leaf<'a, T> {
     machine: &'a mut Machine<T>,
     context: Context<'a, T>,
-    /// The code for the outcomes of the index conditions at the point at hand.
-    code: Option<Arc<Code<T>>>,
-    outcomes: Vec<bool>,
+    /// Codes for outcomes of the index conditions; the last one is for the point at hand.
+    codes: Vec<(Vec<bool>, Arc<Code<T>>)>,
     /// The levels from here on must run.
     dirty: usize,
     /// The outcomes change within a reduction.
@@ -177,7 +176,7 @@ impl<T: Real> Leaf<'_, T> {
     fn inner(&mut self, depth: usize) -> bool {
         let (plan, levels) = (self.context.plan, &self.context.grouping.levels);
         let plain = plan.guards.is_empty() && !self.changing && !self.context.grouping.split;
-        let inner = self.code.as_ref().filter(|_| plain).and_then(|code| code.inner);
+        let inner = self.codes.last().filter(|_| plain).and_then(|(_, code)| code.inner);
         let folded = self.context.grouping.folded;
         let fits = |inner: &Inner| depth + inner.loops >= levels.len() && (folded || depth < levels.len());
         let Some(inner) = inner.filter(fits) else { return false };
@@ -228,23 +227,26 @@ impl<T: Real> Leaf<'_, T> {
 
     /// Takes the code for the outcomes of the index conditions at this point.
     fn decide(&mut self) {
-        let conditions = &self.context.plan.graph.conditions;
-        let point = &self.machine.point;
-        let same = self.outcomes.len() == conditions.len()
-            && conditions.iter().zip(&self.outcomes).all(|(c, outcome)| c.holds(point) == *outcome);
-        if same && self.code.is_some() {
-            return;
+        let (plan, point) = (self.context.plan, &self.machine.point);
+        let outcomes = || plan.graph.conditions.iter().map(|c| c.holds(point));
+        match self.codes.iter().rposition(|(known, _)| outcomes().eq(known.iter().copied())) {
+            Some(known) if known + 1 == self.codes.len() => return,
+            Some(known) => self.codes[known..].rotate_left(1),
+            None => {
+                let outcomes: Vec<bool> = outcomes().collect();
+                self.codes.truncate(CODES_AT_HAND - 1);
+                self.codes.push((outcomes.clone(), plan.variant(&outcomes)));
+            }
         }
-        self.outcomes = conditions.iter().map(|c| c.holds(point)).collect();
-        let code = self.context.plan.variant(&self.outcomes);
-        self.machine.prepare(&code);
-        self.code = Some(code);
+        if let Some((_, code)) = self.codes.last() {
+            self.machine.prepare(code);
+        }
         self.dirty = 0;
     }
 
     /// Runs the levels that have changed, without the last `kept` ones.
     fn levels(&mut self, kept: usize) {
-        let Some(code) = &self.code else { return };
+        let Some((_, code)) = self.codes.last() else { return };
         let end = code.levels.len() - kept;
         for level in &code.levels[self.dirty.min(end)..end] {
             execute(self.machine, &self.context, level);
@@ -269,7 +271,7 @@ impl<T: Real> Leaf<'_, T> {
             self.machine.point[variable] = lane;
             self.machine.lanes = width.min((high - lane + 1) as usize);
             lane += width as i64;
-            match self.code.as_ref().and_then(|code| code.levels.last()) {
+            match self.codes.last().and_then(|(_, code)| code.levels.last()) {
                 Some(last) if !split => execute(self.machine, &self.context, last),
                 _ => self.block(),
             }
@@ -304,6 +306,9 @@ fn combined<T: Real>(parts: &mut [T], combine: impl Fn(T, T) -> T) -> T {
     }
     parts[0]
 }
+
+/// The codes that a leaf has at hand: few, so that the one for a point is soon found.
+const CODES_AT_HAND: usize = 8;
 
 /// The rows of a folded reduction: few, so that their lanes stay in the innermost cache.
 const FOLDED_ROWS: usize = 4;

@@ -1,8 +1,8 @@
 //! Which loops of a leaf are taken in groups: as the lanes of instructions, and as rows of these.
 //!
 //! They are those that the nest has in lanes and unrolled. Where it names no lanes, since conditions depend on every loop or there is
-//! little to do, the innermost output is taken; and where it names no rows, the innermost other output, as instructions are
-//! worth their while on many elements only.
+//! little to do, the innermost output is taken; and where it names no rows, the innermost other output of some length, as
+//! instructions are worth their while on many elements only.
 
 use super::leaf::{Access, Loop, Plan};
 use super::linear::Linear;
@@ -57,6 +57,9 @@ pub struct Grouping {
     pub levels: Vec<usize>,
 }
 
+/// More rows than these are not better.
+const ENOUGH_ROWS: i64 = 32;
+
 /// How the points of a leaf are taken in groups.
 pub fn group<T: Real>(plan: &Plan<T>, shape: &Groups) -> Grouping {
     let target = &plan.accesses[0];
@@ -66,8 +69,10 @@ pub fn group<T: Real>(plan: &Plan<T>, shape: &Groups) -> Grouping {
     let mut levels: Vec<usize> = plan.loops[plan.outputs..].iter().map(|l| l.variable).collect();
     let Some(lane) = lane else { return Grouping { levels, ..Grouping::default() } };
     levels.retain(|variable| *variable != plan.loops[lane].variable);
-    let rows = shape.rows.into_iter().chain((0..plan.outputs).rev());
-    let row = rows.into_iter().find(|row| *row != lane && plan.is_row(*row, lane));
+    let mut rows: Vec<usize> = shape.rows.into_iter().chain((0..plan.outputs).rev()).collect();
+    rows.retain(|row| *row != lane && plan.is_row(*row, lane));
+    rows.sort_by_key(|row| -plan.loops[*row].range.extent.min(ENOUGH_ROWS));
+    let row = rows.first().copied();
     let with_variable = |p: usize| (plan.loops[p].variable, p);
     Grouping {
         lane: Some(with_variable(lane)),

@@ -127,6 +127,8 @@ impl Condition {
 pub struct Bounds {
     pub low: Vec<Linear>,
     pub high: Vec<Linear>,
+    /// About how many values there are.
+    pub extent: i64,
 }
 
 impl Bounds {
@@ -148,12 +150,14 @@ impl Bounds {
 pub struct Translator<'a> {
     pub sizes: &'a [Int],
     magnitudes: Vec<Option<i128>>,
+    /// A point about the middle of the work.
+    middle: Vec<i64>,
 }
 
 impl<'a> Translator<'a> {
     /// A translator for a kernel with so many variables, none of them bound.
     pub fn new(sizes: &'a [Int], variables: usize) -> Self {
-        Translator { sizes, magnitudes: vec![None; variables] }
+        Translator { sizes, magnitudes: vec![None; variables], middle: vec![0; variables] }
     }
 
     /// How many variables the kernel has.
@@ -161,11 +165,12 @@ impl<'a> Translator<'a> {
         self.magnitudes.len()
     }
 
-    /// Binds a variable that lies between two numbers of at most this magnitude.
-    pub fn bind(&mut self, variable: usize, magnitude: i128) -> Result<(), Diagnostic> {
+    /// Binds a variable that lies between two numbers of at most this magnitude, and often is about `middle`.
+    pub fn bind(&mut self, variable: usize, magnitude: i128, middle: i64) -> Result<(), Diagnostic> {
         let magnitude = fits(magnitude)?;
         let slot = self.magnitudes.get_mut(variable).ok_or_else(unbound)?;
         *slot = Some(magnitude);
+        self.middle[variable] = middle.clamp(-magnitude as i64, magnitude as i64);
         Ok(())
     }
 
@@ -177,8 +182,11 @@ impl<'a> Translator<'a> {
             Ok((pairs.into_iter().map(|(linear, _)| linear).collect(), magnitude))
         };
         let ((low, small), (high, large)) = (side(&range.low)?, side(&range.high)?);
-        self.bind(variable, small.max(large))?;
-        Ok(Bounds { low, high })
+        let mut bounds = Bounds { low, high, extent: 0 };
+        let (first, last) = bounds.at(&self.middle);
+        bounds.extent = last - first + 1;
+        self.bind(variable, small.max(large), first + (last - first) / 2)?;
+        Ok(bounds)
     }
 
     /// Translates a condition.

@@ -203,9 +203,11 @@ impl Sizes<'_> {
         let count_magnitude = i128::try_from(count).map_err(|_| too_large())?;
         let magnitude = count_magnitude.checked_mul(i128::from(step)).ok_or_else(too_large)?;
         let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
-        translator.bind(FIRST.number(), magnitude)?;
-        translator.bind(LAST.number(), magnitude)?;
-        translator.bind(ITEM.number(), count_magnitude)?;
+        let item = (count / 2) as i64;
+        let first = low.saturating_add(item.saturating_mul(step));
+        translator.bind(FIRST.number(), magnitude, first)?;
+        translator.bind(LAST.number(), magnitude, first.saturating_add(step - 1))?;
+        translator.bind(ITEM.number(), count_magnitude, item)?;
         let steps = self.parts(&kernel.steps, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
         for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
