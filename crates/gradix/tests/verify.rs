@@ -223,6 +223,10 @@ fn operands_that_do_not_fit_where_they_are_packed_are_refused() {
     let leaf = nest.kernels.iter_mut().flat_map(|kernel| leaves(&mut kernel.steps)).find(|l| l.panels.is_some());
     leaf.and_then(|leaf| leaf.panels.as_mut()).expect("panels").by_row.clear();
     assert!(matches!(wrong(&nest), Some(Wrong::Form(what)) if what.contains("no panel has")));
+    let mut nest = nests().remove(0);
+    let leaf = nest.kernels.iter_mut().flat_map(|kernel| leaves(&mut kernel.steps)).find(|l| l.panels.is_some());
+    leaf.and_then(|leaf| leaf.panels.as_mut()).expect("panels").size.lanes = 1;
+    assert!(matches!(wrong(&nest), Some(Wrong::Form(what)) if what.contains("don't fit")));
 }
 
 #[test]
@@ -247,6 +251,12 @@ fn results_that_are_read_elsewhere_are_stored() {
     let mut nest = compiled.nest.into_nest();
     assert_eq!(wrong(&nest), None);
     let read = nest.buffers.iter().position(|buffer| buffer.name == "e").expect("e is kept");
+    let mut moved = nest.clone();
+    let made = TensorId(read as u32);
+    for leaf in moved.kernels.iter_mut().flat_map(|kernel| leaves(&mut kernel.steps)).filter(|l| l.target == made) {
+        leaf.subscripts[1] = leaf.subscripts[1].shift(1);
+    }
+    assert!(matches!(wrong(&moved), Some(Wrong::Form(what)) if what.contains("at another point")));
     let steps = nest.kernels.iter_mut().flat_map(|kernel| &mut kernel.steps);
     let inner = steps
         .flat_map(|step| if let Step::Tile(tile) = step { &mut tile.steps[..] } else { std::slice::from_mut(step) });

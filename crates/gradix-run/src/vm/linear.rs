@@ -36,14 +36,19 @@ impl Linear {
     /// The value, given the variables.
     #[inline]
     pub fn at(&self, point: &[i64]) -> i64 {
-        let mut sum = self.constant;
-        for (variable, factor) in &self.terms {
-            sum += factor * point[*variable];
-        }
-        for floor in &self.floors {
-            sum += floor.factor * floor.inner.at(point).div_euclid(floor.divisor);
-        }
-        sum
+        let straight = self.straight_at(point);
+        if self.floors.is_empty() { straight } else { straight + self.floors_at(point) }
+    }
+
+    #[inline(always)]
+    fn straight_at(&self, point: &[i64]) -> i64 {
+        self.terms.iter().fold(self.constant, |sum, (variable, factor)| sum + factor * point[*variable])
+    }
+
+    /// Apart from the rest, which is what most subscripts are, and then inlined.
+    fn floors_at(&self, point: &[i64]) -> i64 {
+        let value = |floor: &Floor| floor.factor * floor.inner.at(point).div_euclid(floor.divisor);
+        self.floors.iter().map(value).sum()
     }
 
     /// The factor of a variable outside all floors.

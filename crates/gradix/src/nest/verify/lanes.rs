@@ -1,8 +1,11 @@
 //! That lanes and unrolled loops do the same thing at every value, and that what is packed is all that is read.
 
 use super::super::{Kind, Leaf, Loop, LoopId, Nest, Panels, Scope, Together, Turn};
-use crate::program::{Affine, Expr, ExprId, Exprs};
+use crate::program::{Affine, Expr, ExprId, Exprs, TensorId};
 use gradix_int::Int;
+
+/// The most lanes that a vector has, whatever code is compiled for: 64 bytes of f32.
+const WIDEST_LANES: usize = 16;
 
 /// Checks the kinds of the loops of a leaf of a kernel:
 /// - one loop runs in lanes: an output, or the innermost loop; unrolled loops are other outputs;
@@ -49,6 +52,7 @@ pub fn kinds(nest: &Nest, kernel: usize, leaf: &Leaf) -> Result<(), &'static str
 
 /// Checks leaves that run together:
 /// - they have the same loops, with the lanes innermost;
+/// - what one reads of another is a value at the same point, which may be in a register;
 /// - rows that are taken at a time only add to what they share, and no reduction runs over them;
 /// - what is not stored is local, and no other leaf of the kernel reads it.
 pub fn together(nest: &Nest, kernel: usize, together: &Together) -> Result<(), &'static str> {
@@ -59,6 +63,13 @@ pub fn together(nest: &Nest, kernel: usize, together: &Together) -> Result<(), &
     }
     if leaves.iter().any(|leaf| leaf.lanes().is_none_or(|lanes| lanes + 1 != leaf.loops.len())) {
         return Err("leaves together whose lanes are not innermost");
+    }
+    let at_point = |leaf: &Leaf, (read, at): (TensorId, &[Affine])| {
+        let other = |maker: &&Leaf| maker.target == read && leaf.target != read;
+        leaves.iter().find(other).is_none_or(|maker| maker.reduction.is_none() && maker.subscripts == at)
+    };
+    if !leaves.iter().all(|leaf| nest.exprs.accesses(leaf.body).all(|access| at_point(leaf, access))) {
+        return Err("leaves together that read each other at another point");
     }
     let outer = &leaves[0].loops[..leaves[0].loops.len() - 1];
     let adds = |leaf: &Leaf, row: LoopId| !leaf.shares(row) || leaf.added(&nest.exprs).is_some();
@@ -129,7 +140,8 @@ fn packed(nest: &Nest, kernel: usize, leaf: &Leaf, panels: &Panels) -> Result<()
     }
     let room = nest[panels.scratch].extents.first().and_then(Affine::as_constant);
     let fits = room.is_some_and(|room| *room >= Int::from(panels.elements() as i64));
-    match fits && panels.size.rows >= count && nest[panels.scratch].scope == Scope::Local(kernel) {
+    let whole_tiles = panels.size.rows >= count && panels.size.lanes >= leaf.vectors() * WIDEST_LANES;
+    match fits && whole_tiles && nest[panels.scratch].scope == Scope::Local(kernel) {
         true => Ok(()),
         false => Err("packed operands that don't fit their buffer"),
     }
