@@ -18,6 +18,7 @@ impl<T: Real> Machine<T> {
         match domain {
             Domain::Scalar => (1, 1),
             Domain::Rows => (1, self.rows),
+            Domain::Lanes => (1, self.lanes),
             Domain::Block => (self.rows, self.lanes),
         }
     }
@@ -36,6 +37,10 @@ impl<T: Real> Machine<T> {
             Source::Block(place) => {
                 let pointer = memory.blocks.pointer(place * block_pitch::<T>(), block::<T>());
                 View { pointer, row: self.pitch as isize, vector: true }
+            }
+            Source::Lanes(place) => {
+                let pointer = memory.blocks.pointer(place * block_pitch::<T>(), block::<T>());
+                View { pointer, row: 0, vector: true }
             }
             Source::Accumulator if !self.in_place => {
                 let row = if context.grouping.folded { PARTS } else { self.pitch };
@@ -145,6 +150,11 @@ impl<T: Real> Machine<T> {
                     let (pointer, [row, _]) = self.strided(context, access, (self.rows, 1));
                     transfer((1, self.rows), (pointer, [0, row]), (to.pointer, [0, 1]));
                 }
+                Domain::Lanes => {
+                    let rows = std::mem::replace(&mut self.rows, 1);
+                    self.exchange(context, access, (to.pointer, [to.row, 1]), false);
+                    self.rows = rows;
+                }
                 Domain::Block => self.exchange(context, access, (to.pointer, [to.row, 1]), false),
             }
         }
@@ -165,7 +175,12 @@ impl<T: Real> Machine<T> {
         match instruction.domain {
             Domain::Scalar => count(self, 0, 0, 1, 0),
             Domain::Rows => count(self, 0, 0, self.rows, row),
-            Domain::Block => self.pieces(context, linear, |machine, r, l, lanes| count(machine, r, l, lanes, lane)),
+            Domain::Lanes | Domain::Block => {
+                let rows = self.rows;
+                self.rows = self.shape(instruction.domain).0;
+                self.pieces(context, linear, |machine, r, l, lanes| count(machine, r, l, lanes, lane));
+                self.rows = rows;
+            }
         }
     }
 

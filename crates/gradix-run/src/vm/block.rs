@@ -71,7 +71,8 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
             None => (0, 0),
         };
         let lanes = if grouping.folded { (0, 0) } else { range(grouping.lane, &self.machine.point) };
-        let rows = range(grouping.row, &self.machine.point);
+        let row_loop = grouping.row.filter(|_| !grouping.stacked);
+        let rows = range(row_loop, &self.machine.point);
         if lanes.0 > lanes.1 || rows.0 > rows.1 {
             return;
         }
@@ -80,7 +81,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
         let mut row = rows.0;
         while row <= rows.1 {
-            self.set(grouping.row, row);
+            self.set(row_loop, row);
             let left = height.min((rows.1 - row + 1) as usize);
             self.machine.rows = self.even_rows(left);
             row += self.machine.rows as i64;
@@ -165,10 +166,20 @@ impl<T: Real> Leaf<'_, T> {
         }
         let variable = grouping.levels[depth];
         let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
-        for value in low..=high {
+        let most = match grouping.stacked && depth + 1 == grouping.levels.len() {
+            true => (most_lanes::<T>(plan.graph.nodes.len()) / self.machine.pitch).clamp(1, ROWS),
+            false => 1,
+        };
+        for value in (low..=high).step_by(most) {
             self.machine.point[variable] = value;
+            if most > 1 {
+                self.machine.rows = most.min((high - value + 1) as usize);
+            }
             self.dirty = self.dirty.min(depth + 1);
             self.reduce(depth + 1, body);
+        }
+        if most > 1 {
+            self.machine.rows = 1;
         }
     }
 

@@ -55,7 +55,19 @@ pub struct Instruction {
 pub enum Domain {
     Scalar,
     Rows,
+    /// One row that serves for all.
+    Lanes,
     Block,
+}
+
+impl Domain {
+    /// That of an operation on values of both.
+    fn with(self, other: Domain) -> Domain {
+        match (self, other) {
+            (Domain::Rows, Domain::Lanes) | (Domain::Lanes, Domain::Rows) => Domain::Block,
+            _ => self.max(other),
+        }
+    }
 }
 
 /// Where a value is.
@@ -64,6 +76,7 @@ pub enum Source {
     None,
     Scalar(usize),
     Rows(usize),
+    Lanes(usize),
     Block(usize),
     /// An access, used where it lies: its lanes one after the other, or one for all of them.
     Memory(usize),
@@ -213,9 +226,11 @@ impl<T: Real> Build<'_, T> {
 
     /// A value that depends on variables by itself.
     fn leaf(&mut self, operation: Operation, linear: &Linear) -> usize {
+        let moves = self.grouping.moving.iter().any(|v| linear.uses(*v));
         let domain = match self.grouping.lane {
+            Some((lane, _)) if linear.uses(lane) && self.grouping.stacked && !moves => Domain::Lanes,
             Some((lane, _)) if linear.uses(lane) => Domain::Block,
-            _ if self.grouping.moving.iter().any(|v| linear.uses(*v)) => Domain::Rows,
+            _ if moves => Domain::Rows,
             _ => Domain::Scalar,
         };
         let level = self.grouping.levels.iter().rposition(|v| linear.uses(*v)).map_or(0, |level| level + 1);
@@ -223,7 +238,7 @@ impl<T: Real> Build<'_, T> {
     }
 
     fn value(&mut self, operation: Operation, mut operands: Vec<usize>) -> usize {
-        let domain = operands.iter().map(|o| self.values[*o].domain).max().unwrap_or(Domain::Scalar);
+        let domain = operands.iter().map(|o| self.values[*o].domain).fold(Domain::Scalar, Domain::with);
         if needs_lanes(operation) {
             operands.iter_mut().for_each(|operand| *operand = self.repeated(*operand, domain));
         }
@@ -234,7 +249,10 @@ impl<T: Real> Build<'_, T> {
     /// A value with as many numbers as a domain has.
     fn repeated(&mut self, value: usize, domain: Domain) -> usize {
         let Value { domain: own, level, .. } = self.values[value];
-        if own == domain { value } else { self.add(Kind::Operation(Operation::Repeat), vec![value], domain, level) }
+        if own == domain || own == Domain::Lanes {
+            return value;
+        }
+        self.add(Kind::Operation(Operation::Repeat), vec![value], domain, level)
     }
 
     fn add(&mut self, kind: Kind<T>, operands: Vec<usize>, domain: Domain, level: usize) -> usize {
@@ -382,14 +400,14 @@ impl<'a, T: Real> Emit<'a, T> {
         let straight = |access: usize| !variables.iter().any(|v| self.plan.accesses[access].place.bends_at(*v));
         let inside = || self.code.levels[outer + 1..].iter().flatten();
         let fits =
-            |i: &Instruction| matches!(i.operation, Operation::Load(a) if straight(a) && i.domain < Domain::Block);
+            |i: &Instruction| matches!(i.operation, Operation::Load(a) if straight(a) && i.domain < Domain::Lanes);
         let operand = |source: Source| match inside().find(|i| i.to == source).map(|i| i.operation) {
             Some(Operation::Load(access)) => Source::Memory(access),
             _ => source,
         };
         let has_lanes = |source: Source| match source {
             Source::Memory(access) => self.is_contiguous(access),
-            Source::Block(_) => true,
+            Source::Lanes(_) | Source::Block(_) => true,
             Source::None | Source::Scalar(_) | Source::Rows(_) | Source::Accumulator => false,
         };
         let operands = match operands.map(operand) {
@@ -416,7 +434,7 @@ impl<'a, T: Real> Emit<'a, T> {
     /// The access that instructions can use in place.
     fn contiguous(&self, value: usize) -> Option<usize> {
         match self.values[value] {
-            Value { kind: Kind::Operation(Operation::Load(access)), domain: Domain::Block, .. } => {
+            Value { kind: Kind::Operation(Operation::Load(access)), domain: Domain::Block | Domain::Lanes, .. } => {
                 Some(access).filter(|access| self.is_contiguous(*access))
             }
             _ => None,
@@ -443,10 +461,8 @@ impl<'a, T: Real> Emit<'a, T> {
                 self.code.rows += 1;
                 Source::Rows(self.code.rows - 1)
             }
-            Domain::Block => Source::Block(self.free[level].pop().unwrap_or_else(|| {
-                self.code.blocks += 1;
-                self.code.blocks - 1
-            })),
+            Domain::Lanes => Source::Lanes(self.new_block(level)),
+            Domain::Block => Source::Block(self.new_block(level)),
         };
         let sources = self.sources_of(&operands);
         self.release(&operands, level);
@@ -459,10 +475,17 @@ impl<'a, T: Real> Emit<'a, T> {
         for operand in operands {
             self.uses[*operand] -= 1;
             let last = self.uses[*operand] == 0 && !self.kept[*operand];
-            if let (true, Source::Block(block)) = (last, self.sources[*operand]) {
+            if let (true, Source::Block(block) | Source::Lanes(block)) = (last, self.sources[*operand]) {
                 self.free[level].push(block);
             }
         }
+    }
+
+    fn new_block(&mut self, level: usize) -> usize {
+        self.free[level].pop().unwrap_or_else(|| {
+            self.code.blocks += 1;
+            self.code.blocks - 1
+        })
     }
 
     fn new_scalar(&mut self) -> Source {

@@ -176,7 +176,10 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
         _ => {}
     }
     let to = machine.view(context, instruction.to, domain);
-    let [a, b, c] = instruction.operands.map(|source| machine.view(context, source, domain));
+    // One by one: `map` would make a function of the closure, and views would go through memory.
+    let a = machine.view(context, instruction.operands[0], domain);
+    let b = machine.view(context, instruction.operands[1], domain);
+    let c = machine.view(context, instruction.operands[2], domain);
     let blocks = Blocks { shape: machine.shape(domain), to, operands: [a, b, c] };
     match instruction.operation {
         Operation::Unary(op) => unary::<T, I>(op, blocks),
@@ -193,6 +196,7 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
         Operation::And => blocks.map2(|a, b| a * b),
         Operation::Or => blocks.map2(|a, b| maximum(a, b)),
         Operation::Select => blocks.select(),
+        Operation::Accumulate(rule) if context.grouping.stacked => blocks.stack(machine.level, rule),
         Operation::Accumulate(rule) => with_rule!(rule, Code => blocks.accumulate::<I, Code>()),
         Operation::Fold(rule) => blocks.fold(machine.level, rule),
         Operation::Load(_) | Operation::Index(_) | Operation::Store => {}
@@ -356,6 +360,15 @@ impl<T: Real> Blocks<T> {
     fn accumulate<I: Isa, R: Step>(self) {
         let one = Array::<T, 1, I>::all;
         self.update2(|sum, [a, b]| R::step(one(sum), one(a), one(b)).0[0]);
+    }
+
+    /// Adds rows that are terms.
+    fn stack(self, level: Level, rule: Rule) {
+        let (rows, lanes) = self.shape;
+        let [a, b] = if self.operands[1].vector { [0, 1] } else { [1, 0] }.map(|n: usize| self.operands[n]);
+        let terms = Terms { runs: &[[0, 0]], count: rows, steps: [a.row, b.row], start: None };
+        // SAFETY: what `Blocks` promises; the level was detected, and the code has lanes for one of them.
+        with_rule!(rule, Code => unsafe { reduce_at::<T, Code>(level, (1, lanes), self.to, [a, b], terms) });
     }
 
     fn fold(self, level: Level, rule: Rule) {

@@ -49,6 +49,8 @@ pub struct Grouping {
     pub moving: Vec<usize>,
     /// A range of the reduction, a guard or an index condition depends on the row: groups end where they change.
     pub uneven: bool,
+    /// The rows are the innermost loop of the reduction, whose lanes are outputs: some terms at a time.
+    pub stacked: bool,
     /// The lane is a reduction.
     pub folded: bool,
     /// A guard or index condition depends on the lane: blocks are split where an outcome changes.
@@ -59,6 +61,8 @@ pub struct Grouping {
 
 /// More rows than these are not better.
 const ENOUGH_ROWS: i64 = 32;
+/// So many outputs at a time are worth an instruction.
+const ENOUGH_OUTPUTS: i64 = 256;
 
 /// How the points of a leaf are taken in groups.
 pub fn group<T: Real>(plan: &Plan<T>, shape: &Groups) -> Grouping {
@@ -73,12 +77,15 @@ pub fn group<T: Real>(plan: &Plan<T>, shape: &Groups) -> Grouping {
     rows.retain(|row| *row != lane && plan.is_row(*row, lane));
     rows.sort_by_key(|row| -plan.loops[*row].range.extent.min(ENOUGH_ROWS));
     let row = rows.first().copied();
+    let stacked = plan.terms_as_rows(lane, row);
+    let row = stacked.or(row);
     let with_variable = |p: usize| (plan.loops[p].variable, p);
     Grouping {
         lane: Some(with_variable(lane)),
         row: row.map(with_variable),
         moving: row.map_or_else(Vec::new, |row| plan.moving(row)),
         uneven: row.is_some_and(|row| !plan.is_free(row)),
+        stacked: stacked.is_some(),
         folded: lane >= plan.outputs,
         split: !plan.is_free(lane),
         levels,
@@ -101,6 +108,16 @@ impl<T: Real> Plan<T> {
             && !self.is_repeated(position)
             && !self.loops.iter().any(|l| l.range.uses(*variable))
             && !self.conditions().any(|l| l.bends_at(*variable))
+    }
+
+    /// The innermost loop of a reduction, if its terms rather than an output are taken as rows: outputs are few.
+    fn terms_as_rows(&self, lane: usize, row: Option<usize>) -> Option<usize> {
+        let (extent, last) = (|p: usize| self.loops[p].range.extent, self.loops.len().checked_sub(1)?);
+        let outputs = extent(lane).saturating_mul(row.map_or(1, extent));
+        let variable = self.loops[last].variable;
+        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
+        let fits = lane < self.outputs && last >= self.outputs && self.is_free(last) && places.all(|l| !l.bends_at(variable));
+        (fits && outputs < ENOUGH_OUTPUTS && extent(last) > row.map_or(1, extent)).then_some(last)
     }
 
     /// Whether all values of an output write to the same elements, one after the other.

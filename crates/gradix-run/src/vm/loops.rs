@@ -37,8 +37,11 @@ impl<T: Real> View<T> {
 /// One long row, where the rows of all operands follow each other.
 #[inline(always)]
 fn flat<T>((rows, lanes): (usize, usize), to: View<T>, operands: &[View<T>]) -> (usize, usize) {
-    let follows = |v: &View<T>| if v.vector { v.row == lanes as isize } else { v.row == 0 };
-    if follows(&to) && operands.iter().all(follows) { (1, rows * lanes) } else { (rows, lanes) }
+    let mut follow = to.row == lanes as isize;
+    for operand in operands {
+        follow &= operand.row == if operand.vector { lanes as isize } else { 0 };
+    }
+    if follow { (1, rows * lanes) } else { (rows, lanes) }
 }
 
 /// Every element of the target becomes a function of what it was and of the operands. Bit `n` of `MASK` says that
@@ -56,7 +59,10 @@ pub unsafe fn update<T: Real, const N: usize, const MASK: usize>(
     let (rows, lanes) = flat(shape, to, &operands);
     for row in 0..rows {
         let line = to.at(row);
-        let from = operands.map(|operand| operand.at(row).cast_const());
+        let mut from = [line.cast_const(); N];
+        for n in 0..N {
+            from[n] = operands[n].at(row).cast_const();
+        }
         let mut values = [T::ZERO; N];
         // SAFETY: the caller's promise.
         unsafe {
@@ -80,7 +86,11 @@ pub unsafe fn update<T: Real, const N: usize, const MASK: usize>(
 /// Which operands have lanes.
 #[inline(always)]
 pub fn mask<T>(operands: &[View<T>]) -> usize {
-    operands.iter().enumerate().map(|(n, operand)| usize::from(operand.vector) << n).sum()
+    let mut mask = 0;
+    for n in 0..operands.len() {
+        mask |= usize::from(operands[n].vector) << n;
+    }
+    mask
 }
 
 /// `exp` of whole vectors; the last one of a line is filled up. (As an argument, the function would stand alone, without
