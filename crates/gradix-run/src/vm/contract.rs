@@ -29,6 +29,8 @@ pub struct Contraction<T> {
     /// Where lanes are packed to, unless they are used in place.
     scratch: usize,
     in_place: bool,
+    /// Whether rows are used in place, but for those of a tile that is not full.
+    rows_in_place: bool,
     size: PanelSize,
 }
 
@@ -57,7 +59,7 @@ pub fn contraction<T: Real>(
     if !plan.graph.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
         return None;
     }
-    let Panels { scratch, by_row, by_lane, by_term, lanes_in_place, kept, size, .. } = panels;
+    let Panels { scratch, by_row, by_lane, by_term, rows_in_place, lanes_in_place, kept, size, .. } = panels;
     let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| place.get(id).copied()).collect();
     let (by_row, by_lane) = (nodes(&mut by_row.iter().chain(by_term)), nodes(&mut by_lane.iter()));
     let (op, body) = (plan.reduction?, plan.graph.body);
@@ -65,9 +67,10 @@ pub fn contraction<T: Real>(
     let sides = [side(plan, rows, roots[0]), side(plan, lanes, roots[1])];
     let along = |access: usize| plan.accesses[access].place.factor(sides[1].variable) == 1;
     let in_place = *lanes_in_place && sides[1].plain.is_some_and(along);
+    let rows_in_place = *rows_in_place && sides[0].plain.is_some();
     let rows = if kept.is_some() { size.rows } else { size.rows.max(LOOSE_ROWS) };
     let size = PanelSize { rows, ..*size };
-    Some(Contraction { rule, sides, kept: *kept, scratch: scratch.0 as usize, in_place, size })
+    Some(Contraction { rule, sides, kept: *kept, scratch: scratch.0 as usize, in_place, rows_in_place, size })
 }
 
 fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
@@ -86,12 +89,12 @@ fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Contraction<T>) {
-    let height = tile::size::<T>(machine.level, false)[0];
+    let height = tile::size::<T>(machine.level, 1)[0];
     let PanelSize { terms, rows, .. } = contraction.size;
     machine.memory.panel.reserve(terms * rows.next_multiple_of(height));
     let terms =
         Terms { counts: Vec::new(), first: Vec::new(), start: 0, values: Vec::new(), deltas: Default::default() };
-    Leaf { machine, plan, contraction, terms, offsets: Vec::new(), combine: false }.outputs(0);
+    Leaf { machine, plan, contraction, terms, offsets: Default::default(), combine: false }.outputs(0);
 }
 
 struct Leaf<'a, T> {
@@ -99,8 +102,8 @@ struct Leaf<'a, T> {
     plan: &'a Plan<T>,
     contraction: &'a Contraction<T>,
     terms: Terms,
-    /// Where each term of packed lanes starts.
-    offsets: Vec<isize>,
+    /// Where each term of packed rows and lanes starts.
+    offsets: [Vec<isize>; 2],
     /// Whether the target's old value counts.
     combine: bool,
 }
@@ -205,20 +208,20 @@ impl<T: Real> Leaf<'_, T> {
             for rows in rows.parts(self.contraction.size.rows) {
                 self.pack_rows(rows);
                 self.each_kept(&mut |leaf| {
-                    let (lanes, narrow) = leaf.lanes();
-                    for lanes in lanes.parts(leaf.lane_block(narrow)) {
-                        leaf.pack_lanes(lanes, narrow);
-                        leaf.tiles(rows, lanes, narrow);
+                    let (lanes, vectors) = leaf.lanes();
+                    for lanes in lanes.parts(leaf.lane_block(vectors)) {
+                        leaf.pack_lanes(lanes, vectors);
+                        leaf.tiles(rows, lanes, vectors);
                     }
                 });
             }
         } else {
-            let (lanes, narrow) = self.lanes();
-            for lanes in lanes.parts(self.lane_block(narrow)) {
-                self.pack_lanes(lanes, narrow);
+            let (lanes, vectors) = self.lanes();
+            for lanes in lanes.parts(self.lane_block(vectors)) {
+                self.pack_lanes(lanes, vectors);
                 for rows in rows.parts(self.contraction.size.rows) {
                     self.pack_rows(rows);
-                    self.tiles(rows, lanes, narrow);
+                    self.tiles(rows, lanes, vectors);
                 }
             }
         }
@@ -235,28 +238,38 @@ impl<T: Real> Leaf<'_, T> {
         }
     }
 
-    /// The lanes at the point, and whether narrow tiles waste less on their edge. These load a little more for each term.
-    fn lanes(&self) -> (Block, bool) {
+    /// The lanes at the point, and the vectors of their tiles.
+    fn lanes(&self) -> (Block, usize) {
         let lanes = self.range(1);
-        let cost = |narrow: bool| lanes.count.next_multiple_of(tile::size::<T>(self.machine.level, narrow)[1]) as f64;
-        (lanes, cost(true) * 1.08 < cost(false))
+        (lanes, tile::vectors::<T>(self.machine.level, lanes.count))
     }
 
-    fn lane_block(&self, narrow: bool) -> usize {
-        let width = tile::size::<T>(self.machine.level, narrow)[1];
+    fn lane_block(&self, vectors: usize) -> usize {
+        let width = tile::size::<T>(self.machine.level, vectors)[1];
         self.contraction.size.lanes / width * width
     }
 
-    fn pack_rows(&mut self, rows: Block) {
-        let height = tile::size::<T>(self.machine.level, false)[0];
-        let panel = self.machine.memory.panel.pointer(0, rows.count.next_multiple_of(height) * self.count());
-        self.pack(0, rows, height, panel);
+    /// Lists where each term of a packed operand starts.
+    fn list_packed(&mut self, side: usize, width: usize) {
+        let count = self.count();
+        self.offsets[side].clear();
+        self.offsets[side].extend((0..count).map(|term| (term * width) as isize));
     }
 
-    fn pack_lanes(&mut self, lanes: Block, narrow: bool) {
-        let width = tile::size::<T>(self.machine.level, narrow)[1];
-        self.offsets.clear();
-        self.offsets.extend((0..self.count()).map(|term| (term * width) as isize));
+    fn pack_rows(&mut self, rows: Block) {
+        let (height, terms) = (tile::size::<T>(self.machine.level, 1)[0], self.count());
+        self.list_packed(0, height);
+        let panel = self.machine.memory.panel.pointer(0, rows.count.next_multiple_of(height) * terms);
+        let first = if self.contraction.rows_in_place { rows.count / height * height } else { 0 };
+        let rows = Block { first: rows.first + first as i64, count: rows.count - first };
+        if rows.count > 0 {
+            self.pack(0, rows, height, panel.wrapping_add(first * terms));
+        }
+    }
+
+    fn pack_lanes(&mut self, lanes: Block, vectors: usize) {
+        let width = tile::size::<T>(self.machine.level, vectors)[1];
+        self.list_packed(1, width);
         if !self.contraction.in_place {
             self.pack(1, lanes, width, self.scratch(lanes.count, width));
         }
@@ -269,18 +282,19 @@ impl<T: Real> Leaf<'_, T> {
     }
 
     /// All tiles of a block of packed rows and of packed lanes (or lanes where they are).
-    fn tiles(&mut self, rows: Block, lanes: Block, narrow: bool) {
-        let [height, width] = tile::size::<T>(self.machine.level, narrow);
+    fn tiles(&mut self, rows: Block, lanes: Block, vectors: usize) {
+        let [height, width] = tile::size::<T>(self.machine.level, vectors);
         let terms = self.count();
         let (target, strides) = self.target(rows, lanes);
         let in_place = self.contraction.in_place.then(|| self.find(1, lanes));
+        let rows_in_place = self.contraction.rows_in_place.then(|| self.find(0, rows));
         let panel = self.scratch(if in_place.is_some() { width } else { lanes.count }, width);
         for lane in (0..lanes.count).step_by(width) {
-            let (mut b, mut offsets) = (panel.wrapping_add(lane * terms).cast_const(), self.offsets.as_ptr());
+            let (mut b, mut lane_offsets) = (panel.wrapping_add(lane * terms).cast_const(), self.offsets[1].as_ptr());
             let part = Block { first: lanes.first + lane as i64, count: width.min(lanes.count - lane) };
             match in_place {
                 Some((first, _)) if part.count == width => {
-                    (b, offsets) = (first.wrapping_add(lane), self.terms.deltas[1].as_ptr());
+                    (b, lane_offsets) = (first.wrapping_add(lane), self.terms.deltas[1].as_ptr());
                 }
                 // A tile reads whole vectors.
                 Some(_) => {
@@ -290,12 +304,21 @@ impl<T: Real> Leaf<'_, T> {
                 None => {}
             }
             for row in (0..rows.count).step_by(height) {
-                let low = part_width(0, height, rows.count - row) < height;
-                let a = self.machine.memory.panel.pointer(row * terms, height * terms);
+                let low = rows.count - row <= height / 2;
+                let ((a, a_step), row_offsets) = match rows_in_place {
+                    Some((first, step)) if rows.count - row >= height => {
+                        ((first.wrapping_offset(row as isize * step), step), self.terms.deltas[0].as_ptr())
+                    }
+                    _ => {
+                        let panel = self.machine.memory.panel.pointer(row * terms, height * terms);
+                        ((panel.cast_const(), 1), self.offsets[0].as_ptr())
+                    }
+                };
+                let offsets = [row_offsets, lane_offsets];
                 let to = target.wrapping_offset(row as isize * strides[0] + lane as isize * strides[1]);
                 let shape = [height.min(rows.count - row), part.count];
                 let (neutral, combine) = (neutral(self.plan), self.combine);
-                let tile = Tile { narrow, low, terms, a, b, offsets, to, strides, shape, neutral, combine };
+                let tile = Tile { vectors, low, terms, a, a_step, b, offsets, to, strides, shape, neutral, combine };
                 // SAFETY: panels hold whole tiles for all terms, lanes in place and the target were checked.
                 unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
             }
@@ -347,7 +370,7 @@ impl<T: Real> Leaf<'_, T> {
         let (first, step) = self.find(side, block);
         let terms = self.count();
         for begin in (0..block.count).step_by(width) {
-            let (count, width) = (width.min(block.count - begin), part_width(side, width, block.count - begin));
+            let count = width.min(block.count - begin);
             let (from, tile) = (first.wrapping_offset(begin as isize * step), panel.wrapping_add(begin * terms));
             let lines = Lines { from, step, deltas: &self.terms.deltas[side], count, width };
             // SAFETY: the caller's panel has whole tiles for all terms, and `find` checked all of the block.
@@ -369,7 +392,7 @@ impl<T: Real> Leaf<'_, T> {
             let values = self.machine.view(&context, code.result, Domain::Block);
             let step = isize::from(values.vector);
             for begin in (0..block.count).step_by(width) {
-                let (count, width) = (width.min(block.count - begin), part_width(side, width, block.count - begin));
+                let count = width.min(block.count - begin);
                 // SAFETY: the caller's panel has whole tiles for all terms, and there are as many values.
                 unsafe {
                     let to = panel.add(begin * terms + term * width);
@@ -391,11 +414,6 @@ impl<T: Real> Leaf<'_, T> {
             unsafe { *target.offset(row as isize * strides[0] + lane as isize * strides[1]) = neutral(self.plan) };
         }
     }
-}
-
-/// How many rows or lanes a tile has where so many are left: half the rows may do.
-fn part_width(side: usize, width: usize, left: usize) -> usize {
-    if side == 0 && left <= width / 2 { width / 2 } else { width }
 }
 
 /// Where the numbers of a tile are: so many at these steps, from each of some distances on.

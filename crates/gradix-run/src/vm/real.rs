@@ -147,11 +147,13 @@ macro_rules! isa {
             unsafe fn tile<T: Real, R: Step>(work: &Tile<T>) {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    match (work.low, work.narrow) {
-                        (true, true) => tile::tile::<T, T::$name, R, { $rows / 2 }, 2>(work),
-                        (true, false) => tile::tile::<T, T::$name, R, { $rows / 2 }, $vectors>(work),
-                        (false, true) => tile::tile::<T, T::$name, R, $rows, 2>(work),
-                        (false, false) => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
+                    match (work.low, work.vectors) {
+                        (true, 1) => tile::tile::<T, T::$name, R, { $rows / 2 }, 1>(work),
+                        (true, 2) => tile::tile::<T, T::$name, R, { $rows / 2 }, 2>(work),
+                        (true, _) => tile::tile::<T, T::$name, R, { $rows / 2 }, $vectors>(work),
+                        (false, 1) => tile::tile::<T, T::$name, R, $rows, 1>(work),
+                        (false, 2) => tile::tile::<T, T::$name, R, $rows, 2>(work),
+                        (false, _) => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
                     }
                 }
             }

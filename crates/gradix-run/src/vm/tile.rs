@@ -1,7 +1,7 @@
 //! Register tiles: `c[i, j] ⊕= f(a[k, i], b[k, j])` for a few rows and vectors, with all of `c` in registers.
 //!
-//! `a` is packed, the values of all rows for one term after the other. A term of `b` is a row of lanes at any place, so
-//! that it can be used where it lies as well as from a panel.
+//! A term of `a` is a column of rows and one of `b` a row of lanes, at any place: so they can be used where they lie as well
+//! as from panels.
 #![allow(unsafe_code, reason = "vector instructions, on panels and targets that the caller has checked")]
 #![allow(clippy::needless_range_loop, reason = "adapters could become functions without the instructions of this set")]
 
@@ -11,17 +11,18 @@ use gradix::program::ReduceOp;
 
 /// The work of one tile.
 pub struct Tile<T> {
-    /// Whether it has two vectors, and not as many as there are registers for.
-    pub narrow: bool,
+    /// How many vectors it has: up to as many as there are registers for.
+    pub vectors: usize,
     /// Whether it has half the rows.
     pub low: bool,
     pub terms: usize,
-    /// `terms` times the rows of the tile.
+    /// Where rows are counted from, and the distance of rows.
     pub a: *const T,
+    pub a_step: isize,
     /// Where lanes are counted from.
     pub b: *const T,
-    /// Where each term starts, from `b`.
-    pub offsets: *const isize,
+    /// Where each term starts, from `a` and from `b`.
+    pub offsets: [*const isize; 2],
     /// The first element of the target.
     pub to: *mut T,
     /// Its distances from row to row and lane to lane.
@@ -35,19 +36,23 @@ pub struct Tile<T> {
 }
 
 /// The rows and lanes of a tile.
-pub fn size<T>(level: Level, narrow: bool) -> [usize; 2] {
-    let (rows, vectors) = match level {
-        Level::Avx512 => (8, 3),
-        Level::Avx2 => (4, 3),
-        Level::Baseline => (4, 2),
+pub fn size<T>(level: Level, vectors: usize) -> [usize; 2] {
+    [if level == Level::Avx512 { 8 } else { 4 }, vectors * level.width::<T>()]
+}
+
+/// The vectors of tiles for so many lanes that waste least on their edge; narrow ones load more for each term.
+pub fn vectors<T>(level: Level, lanes: usize) -> usize {
+    let most = if level == Level::Baseline { 2 } else { 3 };
+    let cost = |vectors: &usize| {
+        lanes.next_multiple_of(vectors * level.width::<T>()) as f64 * [1.2, 1.08, 1.0][vectors + 2 - most]
     };
-    [rows, if narrow { 2 } else { vectors } * level.width::<T>()]
+    (1..=most).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
 }
 
 /// Runs a tile.
 ///
 /// # Safety
-/// `a` has all terms, `b` has all lanes of the tile at each of `terms` offsets, and the target has its shape; the machine
+/// `a` has all rows and `b` all lanes of the tile at each of `terms` offsets, and the target has its shape; the machine
 /// has the instructions of the level.
 pub unsafe fn run<T: Real>(level: Level, rule: Rule, work: &Tile<T>) {
     // SAFETY: the caller's promise.
@@ -215,13 +220,14 @@ pub unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usiz
     unsafe {
         let mut sums = [[V::all(work.neutral); N]; M];
         for term in 0..work.terms {
-            let row = work.b.offset(*work.offsets.add(term));
+            let row = work.b.offset(*work.offsets[1].add(term));
+            let column = work.a.offset(*work.offsets[0].add(term));
             let mut lanes = [V::all(T::ZERO); N];
             for j in 0..N {
                 lanes[j] = V::load(row.add(j * V::WIDTH));
             }
             for i in 0..M {
-                let a = V::all(*work.a.add(term * M + i));
+                let a = V::all(*column.offset(i as isize * work.a_step));
                 for j in 0..N {
                     sums[i][j] = R::step(sums[i][j], a, lanes[j]);
                 }
