@@ -116,7 +116,8 @@ impl<T: Real> Plan<T> {
         let outputs = extent(lane).saturating_mul(row.map_or(1, extent));
         let variable = self.loops[last].variable;
         let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
-        let fits = lane < self.outputs && last >= self.outputs && self.is_free(last) && places.all(|l| !l.bends_at(variable));
+        let fits =
+            lane < self.outputs && last >= self.outputs && self.is_free(last) && places.all(|l| !l.bends_at(variable));
         (fits && outputs < ENOUGH_OUTPUTS && extent(last) > row.map_or(1, extent)).then_some(last)
     }
 

@@ -14,23 +14,23 @@ use gradix_int::Int;
 
 /// The definition as it is, or once for each residue of some of its outputs.
 pub fn classes(looping: &mut Looping, placed: Placed, making: &Making) -> Vec<Placed> {
-    let found = by_residue(looping, placed, making, &Int::from(cost::RESIDUE_CLASSES));
+    let found = by_residue(looping, placed, making, &Int::from(cost::RESIDUE_CLASSES), true);
     found.into_iter().map(|placed| strided(looping, placed, making)).collect()
 }
 
-/// At most so many classes.
-fn by_residue(looping: &mut Looping, placed: Placed, making: &Making, most: &Int) -> Vec<Placed> {
+/// At most so many classes: of the first output whatever divides it, of others only for the sake of the reduction.
+fn by_residue(looping: &mut Looping, placed: Placed, making: &Making, most: &Int, is_first: bool) -> Vec<Placed> {
     let middle = looping.middle(&placed, making);
     let outputs = placed.variables[..placed.outputs].iter().rev();
     let taken_apart = outputs.copied().find_map(|v| {
-        let modulus = modulus(looping, &placed, v, &middle);
+        let modulus = modulus(looping, &placed, v, &middle, is_first);
         (modulus > Int::ONE && modulus <= *most).then_some((v, modulus))
     });
     let Some((v, modulus)) = taken_apart else { return vec![placed] };
     let (mut found, mut residue) = (Vec::new(), Int::ZERO);
     while residue < modulus {
         let class = class(looping, &placed, v, &modulus, &residue, &middle);
-        found.extend(by_residue(looping, class, making, &(most / &modulus)));
+        found.extend(by_residue(looping, class, making, &(most / &modulus), false));
         residue += Int::ONE;
     }
     found
@@ -77,10 +77,12 @@ fn in_class(placed: &Placed, v: LoopId, modulus: &Int, residue: &Int) -> Vec<Aff
 
 /// What an output has to be a multiple of, plus a residue, so that all divisions of it come out even. Of several bounds,
 /// those that count in the middle do.
-fn modulus(looping: &Looping, placed: &Placed, v: LoopId, middle: &[f64]) -> Int {
+fn modulus(looping: &Looping, placed: &Placed, v: LoopId, middle: &[f64], in_body: bool) -> Int {
     let mut modulus = Int::ONE;
     let mut see = |affine: &Affine| floors(affine, v, &mut modulus);
-    looping.exprs.visit_affines(placed.body, &mut see);
+    if in_body {
+        looping.exprs.visit_affines(placed.body, &mut see);
+    }
     placed.conditions.iter().for_each(|c| see(&c.affine));
     for range in &placed.ranges {
         see(skew::active(&range.low, middle, looping.estimate, true));
