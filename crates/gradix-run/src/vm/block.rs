@@ -9,36 +9,48 @@
 //!
 //! A leaf that can't be taken in groups runs the same way, with groups of one point.
 
-use super::code::{Code, Source};
-use super::execute::{Context, Machine, PARTS, ROWS, block, execute};
+use super::code::{Code, Inner, Source};
+use super::execute::{Context, Machine, PARTS, ROWS, block, block_pitch, execute, execute_inner};
 use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
+use super::loops::FOLD_VECTORS;
 use super::real::{Real, maximum, minimum};
 use gradix::program::ReduceOp;
 use std::sync::Arc;
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
-    machine.accumulator.reserve(block::<T>());
+    machine.memory.accumulator.reserve(block::<T>());
+    machine.slopes.fill(0);
+    if let Some((row, _)) = plan.grouping.row {
+        machine.slopes[row] = 1;
+    }
     let context = Context { plan, grouping: &plan.grouping };
     let changing = plan.graph.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
-    let mut leaf = Leaf { machine, context, code: None, outcomes: Vec::new(), dirty: 0, changing };
+    let mut leaf = Leaf { machine, context, codes: Vec::new(), dirty: 0, changing, start: None };
     leaf.outputs(0);
 }
 
-/// Leaves of this many instructions work on smaller blocks, as each instruction has a block of its own.
-const LONG: usize = 24;
+/// The elements of a block: fewer where a leaf has many instructions, each of which may have a block of its own.
+fn most_lanes<T>(nodes: usize) -> usize {
+    match nodes {
+        0..=4 => block::<T>(),
+        5..=24 => block::<T>() / 2,
+        _ => block::<T>() / 4,
+    }
+}
 
 struct Leaf<'a, T> {
     machine: &'a mut Machine<T>,
     context: Context<'a, T>,
-    /// The code for the outcomes of the index conditions at the point at hand.
-    code: Option<Arc<Code<T>>>,
-    outcomes: Vec<bool>,
+    /// Codes for outcomes of the index conditions; the last one is for the point at hand.
+    codes: Vec<(Vec<bool>, Arc<Code<T>>)>,
     /// The levels from here on must run.
     dirty: usize,
     /// The outcomes change within a reduction.
     changing: bool,
+    /// What the accumulator starts with, if it holds nothing yet.
+    start: Option<T>,
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
@@ -59,19 +71,24 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
             None => (0, 0),
         };
         let lanes = if grouping.folded { (0, 0) } else { range(grouping.lane, &self.machine.point) };
-        let rows = range(grouping.row, &self.machine.point);
+        let row_loop = grouping.row.filter(|_| !grouping.stacked);
+        let rows = range(row_loop, &self.machine.point);
         if lanes.0 > lanes.1 || rows.0 > rows.1 {
             return;
         }
-        let most = if plan.graph.nodes.len() > LONG { block::<T>() / 2 } else { block::<T>() };
-        let width = if grouping.folded { most / 4 } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
+        let most = most_lanes::<T>(plan.graph.nodes.len());
+        let mut width = if grouping.folded { most } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
         let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
         let mut row = rows.0;
         while row <= rows.1 {
-            self.set(grouping.row, row);
+            self.set(row_loop, row);
             let left = height.min((rows.1 - row + 1) as usize);
             self.machine.rows = self.even_rows(left);
             row += self.machine.rows as i64;
+            if grouping.folded {
+                // A power of two, so that a block has whole groups of parts.
+                width = most / self.machine.rows.next_power_of_two();
+            }
             for lane in (lanes.0..=lanes.1).step_by(width) {
                 self.machine.lanes = width.min((lanes.1 - lane + 1) as usize);
                 self.set(grouping.lane.filter(|_| !grouping.folded), lane);
@@ -92,7 +109,9 @@ impl<T: Real> Leaf<'_, T> {
     /// How many of so many rows from the point on do the same.
     fn even_rows(&mut self, most: usize) -> usize {
         match self.context.grouping.row.filter(|_| self.context.grouping.uneven) {
-            Some((variable, _)) => self.context.plan.even_rows(&mut self.machine.point, variable, most),
+            Some((variable, _)) => {
+                self.context.plan.even_rows(&mut self.machine.point, &mut self.machine.slopes, variable, most)
+            }
             None => most,
         }
     }
@@ -108,46 +127,34 @@ impl<T: Real> Leaf<'_, T> {
             self.decide();
         }
         let (plan, grouping) = (self.context.plan, self.context.grouping);
-        let Some(op) = plan.reduction else { return self.value() };
+        let Some(op) = plan.reduction else { return self.block() };
         let neutral = T::of(op.neutral());
-        match (grouping.lane, grouping.folded) {
-            (None, _) => {
-                let old = self.machine.element_if(&self.context, plan.accumulate, neutral);
-                let mut total = old;
-                self.reduce(0, &mut |leaf| total = combine(op, total, leaf.one()));
-                self.machine.set_element(&self.context, total);
-            }
-            (Some(_), true) => {
-                let rows = self.machine.rows;
-                self.machine.accumulator.part(0, rows * PARTS).fill(neutral);
-                self.reduce(0, &mut |leaf| leaf.fold(width));
-                self.finish_fold(op, neutral);
-            }
-            (Some(_), false) => {
-                self.machine.in_place = is_in_place(plan);
-                self.machine.start(&self.context, (!plan.accumulate).then_some(neutral));
-                self.reduce(0, &mut |leaf| leaf.block());
-                if !std::mem::replace(&mut self.machine.in_place, false) {
-                    self.machine.store(&self.context, Source::Accumulator);
-                }
-            }
+        if grouping.folded {
+            self.machine.memory.accumulator.part(0, self.machine.rows * PARTS).fill(neutral);
+            self.reduce(0, &mut |leaf| leaf.fold(width));
+            return self.finish_fold(op);
         }
-    }
-
-    /// A leaf without a reduction.
-    fn value(&mut self) {
-        match self.context.grouping.lane {
-            Some(_) => self.block(),
-            None => {
-                let value = self.one();
-                self.machine.set_element(&self.context, value);
-            }
+        self.machine.in_place = is_in_place(plan);
+        match self.machine.goes_on(plan) {
+            true => self.machine.start(&self.context, None),
+            false => self.start = Some(neutral),
+        }
+        self.reduce(0, &mut |leaf| {
+            leaf.begin();
+            leaf.block();
+        });
+        self.begin();
+        if !std::mem::replace(&mut self.machine.in_place, false) {
+            self.machine.store(&self.context, Source::Accumulator);
         }
     }
 
     /// Calls `body` at all points of the reduction's loops but the lanes.
     fn reduce(&mut self, depth: usize, body: &mut dyn FnMut(&mut Self)) {
         let (plan, grouping) = (self.context.plan, self.context.grouping);
+        if self.inner(depth) {
+            return;
+        }
         if depth == grouping.levels.len() {
             if grouping.split || plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
                 if self.changing && !grouping.split {
@@ -159,10 +166,48 @@ impl<T: Real> Leaf<'_, T> {
         }
         let variable = grouping.levels[depth];
         let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
-        for value in low..=high {
+        let most = match grouping.stacked && depth + 1 == grouping.levels.len() {
+            true => (most_lanes::<T>(plan.graph.nodes.len()) / self.machine.pitch).clamp(1, ROWS),
+            false => 1,
+        };
+        for value in (low..=high).step_by(most) {
             self.machine.point[variable] = value;
+            if most > 1 {
+                self.machine.rows = most.min((high - value + 1) as usize);
+            }
             self.dirty = self.dirty.min(depth + 1);
             self.reduce(depth + 1, body);
+        }
+        if most > 1 {
+            self.machine.rows = 1;
+        }
+    }
+
+    /// Runs the loops of a reduction from this depth on inside of one instruction, if it can be.
+    fn inner(&mut self, depth: usize) -> bool {
+        let (plan, levels) = (self.context.plan, &self.context.grouping.levels);
+        let plain = plan.guards.is_empty() && !self.changing && !self.context.grouping.split;
+        let inner = self.codes.last().filter(|_| plain).and_then(|(_, code)| code.inner);
+        let folded = self.context.grouping.folded;
+        let fits = |inner: &Inner| depth + inner.loops >= levels.len() && (folded || depth < levels.len());
+        let Some(inner) = inner.filter(fits) else { return false };
+        let fits = self.machine.list(&plan.loops[plan.outputs + depth..]);
+        if fits && self.machine.terms.iter().all(|(_, count)| *count > 0) {
+            self.levels(levels.len() - depth + usize::from(folded));
+            if folded {
+                // They are terms.
+                self.machine.lanes = 1;
+            }
+            let start = self.start.take();
+            execute_inner(self.machine, &self.context, &inner, start);
+        }
+        fits
+    }
+
+    /// Sets the accumulator to what a reduction starts with, unless it has been.
+    fn begin(&mut self) {
+        if let Some(value) = self.start.take() {
+            self.machine.start(&self.context, Some(value));
         }
     }
 
@@ -193,37 +238,31 @@ impl<T: Real> Leaf<'_, T> {
 
     /// Takes the code for the outcomes of the index conditions at this point.
     fn decide(&mut self) {
-        let conditions = &self.context.plan.graph.conditions;
-        let point = &self.machine.point;
-        let same = self.outcomes.len() == conditions.len()
-            && conditions.iter().zip(&self.outcomes).all(|(c, outcome)| c.holds(point) == *outcome);
-        if same && self.code.is_some() {
-            return;
+        let (plan, point) = (self.context.plan, &self.machine.point);
+        let outcomes = || plan.graph.conditions.iter().map(|c| c.holds(point));
+        match self.codes.iter().rposition(|(known, _)| outcomes().eq(known.iter().copied())) {
+            Some(known) if known + 1 == self.codes.len() => return,
+            Some(known) => self.codes[known..].rotate_left(1),
+            None => {
+                let outcomes: Vec<bool> = outcomes().collect();
+                self.codes.truncate(CODES_AT_HAND - 1);
+                self.codes.push((outcomes.clone(), plan.variant(&outcomes)));
+            }
         }
-        self.outcomes = conditions.iter().map(|c| c.holds(point)).collect();
-        let code = self.context.plan.variant(&self.outcomes);
-        self.machine.prepare(&code);
-        self.code = Some(code);
+        if let Some((_, code)) = self.codes.last() {
+            self.machine.prepare(code);
+        }
         self.dirty = 0;
     }
 
     /// Runs the levels that have changed, without the last `kept` ones.
     fn levels(&mut self, kept: usize) {
-        let Some(code) = &self.code else { return };
+        let Some((_, code)) = self.codes.last() else { return };
         let end = code.levels.len() - kept;
         for level in &code.levels[self.dirty.min(end)..end] {
             execute(self.machine, &self.context, level);
         }
         self.dirty = usize::MAX;
-    }
-
-    /// The value of the body at one point.
-    fn one(&mut self) -> T {
-        self.levels(0);
-        match self.code.as_ref().map(|code| code.result) {
-            Some(Source::Scalar(place)) => self.machine.scalars.get(place),
-            _ => T::ZERO,
-        }
     }
 
     /// Folds all lanes at one point of the reduction's other loops.
@@ -243,7 +282,7 @@ impl<T: Real> Leaf<'_, T> {
             self.machine.point[variable] = lane;
             self.machine.lanes = width.min((high - lane + 1) as usize);
             lane += width as i64;
-            match self.code.as_ref().and_then(|code| code.levels.last()) {
+            match self.codes.last().and_then(|(_, code)| code.levels.last()) {
                 Some(last) if !split => execute(self.machine, &self.context, last),
                 _ => self.block(),
             }
@@ -251,32 +290,26 @@ impl<T: Real> Leaf<'_, T> {
     }
 
     /// Combines the parts of each row, always in the same order, and writes the results.
-    fn finish_fold(&mut self, op: ReduceOp, neutral: T) {
+    fn finish_fold(&mut self, op: ReduceOp) {
         let row = self.context.grouping.row;
         let first = row.map_or(0, |(variable, _)| self.machine.point[variable]);
         for r in 0..self.machine.rows {
-            let mut parts = [neutral; PARTS];
-            parts.copy_from_slice(self.machine.accumulator.part(r * PARTS, PARTS));
-            let total = match op {
-                ReduceOp::Sum => combined(parts, |a, b| a + b),
-                ReduceOp::Prod => combined(parts, |a, b| a * b),
-                ReduceOp::Max => combined(parts, maximum),
-                ReduceOp::Min => combined(parts, minimum),
-            };
+            let count = FOLD_VECTORS * self.machine.level.width::<T>();
+            let total = combined(self.machine.memory.accumulator.part(r * PARTS, count), |a, b| combine(op, a, b));
             self.set(row, first + r as i64);
-            let value = match self.context.plan.accumulate {
-                true => combine(op, self.machine.element(&self.context, 0), total),
+            let value = match self.machine.goes_on(self.context.plan) {
+                true => combine(op, self.machine.target(&self.context), total),
                 false => total,
             };
-            self.machine.set_element(&self.context, value);
+            self.machine.set_target(&self.context, value);
         }
         self.set(row, first);
     }
 }
 
 /// The halves combined element by element, then the halves of what is left.
-fn combined<T: Real>(mut parts: [T; PARTS], combine: impl Fn(T, T) -> T) -> T {
-    let mut half = PARTS / 2;
+fn combined<T: Real>(parts: &mut [T], combine: impl Fn(T, T) -> T) -> T {
+    let mut half = parts.len() / 2;
     while half > 0 {
         let (left, right) = parts.split_at_mut(half);
         left.iter_mut().zip(right).for_each(|(a, b)| *a = combine(*a, *b));
@@ -284,6 +317,9 @@ fn combined<T: Real>(mut parts: [T; PARTS], combine: impl Fn(T, T) -> T) -> T {
     }
     parts[0]
 }
+
+/// The codes that a leaf has at hand: few, so that the one for a point is soon found.
+const CODES_AT_HAND: usize = 8;
 
 /// The rows of a folded reduction: few, so that their lanes stay in the innermost cache.
 const FOLDED_ROWS: usize = 4;
@@ -301,7 +337,7 @@ fn is_in_place<T: Real>(plan: &Plan<T>) -> bool {
 }
 
 /// The operation of a reduction.
-pub fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
+fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
     match op {
         ReduceOp::Sum => a + b,
         ReduceOp::Prod => a * b,
@@ -313,9 +349,9 @@ pub fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
 impl<T: Real> Machine<T> {
     /// Makes room for a code and sets its constants.
     pub fn prepare(&mut self, code: &Code<T>) {
-        self.scalars.reserve(code.scalars);
-        self.row_values.reserve(code.rows * ROWS);
-        self.blocks.reserve(code.blocks * block::<T>());
-        code.constants.iter().for_each(|(place, value)| self.scalars.set(*place, *value));
+        self.memory.scalars.reserve(code.scalars);
+        self.memory.rows.reserve(code.rows * ROWS);
+        self.memory.blocks.reserve(code.blocks * block_pitch::<T>());
+        code.constants.iter().for_each(|(place, value)| self.memory.scalars.set(*place, *value));
     }
 }

@@ -8,7 +8,9 @@
 
 use super::grouping::Grouping;
 use super::leaf::{Node, Plan, Test};
+use super::linear::Linear;
 use super::real::Real;
+use super::vector::Rule;
 use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
 
 /// The code for one combination of outcomes of the index conditions.
@@ -25,6 +27,18 @@ pub struct Code<T> {
     pub blocks: usize,
     /// The value of the body, where no instruction takes it up.
     pub result: Source,
+    /// How the inner loops of the reduction run inside of one instruction, if they can.
+    pub inner: Option<Inner>,
+}
+
+/// A rule, and operands that are there at all terms: accesses, or values that are the same for all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Inner {
+    pub rule: Rule,
+    /// How many of the reduction's loops run inside, besides lanes that are folded.
+    pub loops: usize,
+    /// The second has a value for each lane.
+    pub operands: [Source; 2],
 }
 
 /// One operation on all points of a group.
@@ -41,7 +55,19 @@ pub struct Instruction {
 pub enum Domain {
     Scalar,
     Rows,
+    /// One row that serves for all.
+    Lanes,
     Block,
+}
+
+impl Domain {
+    /// That of an operation on values of both.
+    fn with(self, other: Domain) -> Domain {
+        match (self, other) {
+            (Domain::Rows, Domain::Lanes) | (Domain::Lanes, Domain::Rows) => Domain::Block,
+            _ => self.max(other),
+        }
+    }
 }
 
 /// Where a value is.
@@ -50,8 +76,9 @@ pub enum Source {
     None,
     Scalar(usize),
     Rows(usize),
+    Lanes(usize),
     Block(usize),
-    /// An access whose lanes lie one after the other, and where they are packed its rows too.
+    /// An access, used where it lies: its lanes one after the other, or one for all of them.
     Memory(usize),
     /// What a reduction has so far: a block, or where it is folded, some values for each row.
     Accumulator,
@@ -66,8 +93,8 @@ pub enum Operation {
     Index(usize),
     Unary(UnaryOp),
     Binary(BinaryOp),
-    /// A value for each row, in all lanes.
-    Spread,
+    /// A value for each row, or for all, as one for each lane.
+    Repeat,
     /// `a ^ 0.5`
     Root,
     /// `a*b + c`
@@ -76,10 +103,6 @@ pub enum Operation {
     MultiplySubtract,
     /// `c - a*b`
     SubtractProduct,
-    /// `a + b + c`
-    Sum,
-    /// `a * b * c`
-    Product,
     /// 1 or 0.
     Compare(Comparison),
     Not,
@@ -89,22 +112,17 @@ pub enum Operation {
     Select,
     /// To the target.
     Store,
-    Accumulate(ReduceOp),
-    /// `accumulator + a*b`
-    AddProduct,
-    /// `accumulator + (a - b)^2`
-    AddSquaredDifference,
-    Fold(ReduceOp),
+    /// A term of a reduction.
+    Accumulate(Rule),
     /// The same of folded reductions.
-    FoldProduct,
-    /// The same of folded reductions.
-    FoldSquaredDifference,
+    Fold(Rule),
 }
 
 /// The code for the node at `root`; where `finish` is set it goes on to the target or the accumulator.
 pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], root: usize, finish: bool) -> Code<T> {
-    let mut build = Build { plan, grouping, outcomes, values: Vec::new(), spread: Vec::new() };
-    let root = build.values(root);
+    let mut build = Build { plan, grouping, outcomes, values: Vec::new() };
+    let root = build.root(root);
+    let root = if finish && plan.reduction.is_some() { build.repeated(root, Domain::Block) } else { root };
     Emit::new(plan, grouping, build.values).emit(root, finish)
 }
 
@@ -112,10 +130,10 @@ pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], 
 #[derive(Clone)]
 struct Value<T> {
     kind: Kind<T>,
-    operands: [usize; 3],
+    /// Earlier values.
+    operands: Vec<usize>,
     domain: Domain,
     level: usize,
-    uses: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -124,202 +142,123 @@ enum Kind<T> {
     Operation(Operation),
 }
 
-const NO: usize = usize::MAX;
+const PRODUCT: Operation = Operation::Binary(BinaryOp::Mul);
+const DIFFERENCE: Operation = Operation::Binary(BinaryOp::Sub);
 
+/// Whether all operands of an operation must have lanes, since it is compiled once.
+fn needs_lanes(operation: Operation) -> bool {
+    matches!(operation, Operation::Select | Operation::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot))
+}
+
+/// Makes values of nodes.
 struct Build<'a, T> {
     plan: &'a Plan<T>,
     grouping: &'a Grouping,
     outcomes: &'a [bool],
     values: Vec<Value<T>>,
-    /// What was spread, and to which value.
-    spread: Vec<(usize, usize)>,
-}
-
-enum Decided {
-    Yes(bool),
-    Value(usize),
 }
 
 impl<T: Real> Build<'_, T> {
-    /// Makes values of all nodes that `root` needs, and gives its own.
-    fn values(&mut self, root: usize) -> usize {
-        let needed = self.needed(root);
-        let mut done = vec![NO; root + 1];
-        for position in (0..=root).filter(|p| needed[*p]) {
-            let nodes = &self.plan.graph.nodes;
-            done[position] = match &nodes[position] {
-                Node::Constant(value) => self.constant(*value),
-                Node::Index(number) => {
-                    let linear = &self.plan.graph.indices[*number];
-                    self.leaf(Operation::Index(*number), |variable| linear.uses(variable))
-                }
-                Node::Access(number) => {
-                    let place = &self.plan.accesses[*number].place;
-                    self.leaf(Operation::Load(*number), |variable| place.uses(variable))
-                }
-                Node::Unary(op, a) => self.value(Operation::Unary(*op), &[done[*a]]),
+    /// Makes values of all nodes up to `root`, and gives its own.
+    fn root(&mut self, root: usize) -> usize {
+        let mut done: Vec<usize> = Vec::with_capacity(root + 1);
+        for node in &self.plan.graph.nodes[..=root] {
+            done.push(match node {
+                Node::Constant(value) => self.add(Kind::Constant(*value), Vec::new(), Domain::Scalar, 0),
+                Node::Index(number) => self.leaf(Operation::Index(*number), &self.plan.graph.indices[*number]),
+                Node::Access(number) => self.leaf(Operation::Load(*number), &self.plan.accesses[*number].place),
+                Node::Unary(op, a) => self.value(Operation::Unary(*op), vec![done[*a]]),
                 Node::Binary(op, a, b) => self.binary(*op, done[*a], done[*b]),
-                Node::Select(test, a, b) => match self.test(test, &done) {
-                    Decided::Yes(true) => done[*a],
-                    Decided::Yes(false) => done[*b],
-                    Decided::Value(c) => self.value(Operation::Select, &[done[*a], done[*b], c]),
+                Node::Select(test, a, b) => match test.settled(self.outcomes) {
+                    Test::Known(outcome) => done[if outcome { *a } else { *b }],
+                    test => {
+                        let condition = self.test(&test, &done);
+                        self.value(Operation::Select, vec![done[*a], done[*b], condition])
+                    }
                 },
-            };
+            });
         }
         done[root]
     }
 
-    /// What is evaluated, given the outcomes of the conditions on indices.
-    fn needed(&self, root: usize) -> Vec<bool> {
-        let mut needed = vec![false; root + 1];
-        needed[root] = true;
-        for position in (0..=root).rev() {
-            if !needed[position] {
-                continue;
-            }
-            match &self.plan.graph.nodes[position] {
-                Node::Constant(_) | Node::Index(_) | Node::Access(_) => {}
-                Node::Unary(_, a) => needed[*a] = true,
-                Node::Binary(_, a, b) => {
-                    needed[*a] = true;
-                    needed[*b] = true;
-                }
-                Node::Select(test, a, b) => {
-                    let decided = self.decided(test);
-                    needed[*a] |= decided != Some(false);
-                    needed[*b] |= decided != Some(true);
-                    self.compared(test, &mut needed);
-                }
-            }
-        }
-        needed
+    /// The value of a condition: 1 or 0.
+    fn test(&mut self, test: &Test, done: &[usize]) -> usize {
+        let (operation, operands) = match test {
+            Test::Index(number) => return self.truth(self.outcomes[*number]),
+            Test::Known(outcome) => return self.truth(*outcome),
+            Test::Compare(op, a, b) => (Operation::Compare(*op), vec![done[*a], done[*b]]),
+            Test::Not(a) => (Operation::Not, vec![self.test(a, done)]),
+            Test::And(a, b) => (Operation::And, vec![self.test(a, done), self.test(b, done)]),
+            Test::Or(a, b) => (Operation::Or, vec![self.test(a, done), self.test(b, done)]),
+        };
+        self.value(operation, operands)
     }
 
-    fn decided(&self, test: &Test) -> Option<bool> {
-        match test {
-            Test::Index(number) => Some(self.outcomes[*number]),
-            Test::Compare(..) => None,
-            Test::Not(a) => self.decided(a).map(|a| !a),
-            Test::And(a, b) => match (self.decided(a), self.decided(b)) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), other) | (other, Some(true)) => other,
-                (None, None) => None,
-            },
-            Test::Or(a, b) => match (self.decided(a), self.decided(b)) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), other) | (other, Some(false)) => other,
-                (None, None) => None,
-            },
-        }
+    fn truth(&mut self, outcome: bool) -> usize {
+        self.add(Kind::Constant(if outcome { T::ONE } else { T::ZERO }), Vec::new(), Domain::Scalar, 0)
     }
 
-    fn compared(&self, test: &Test, needed: &mut [bool]) {
-        match test {
-            _ if self.decided(test).is_some() => {}
-            Test::Index(_) => {}
-            Test::Compare(_, a, b) => {
-                needed[*a] = true;
-                needed[*b] = true;
-            }
-            Test::Not(a) => self.compared(a, needed),
-            Test::And(a, b) | Test::Or(a, b) => {
-                self.compared(a, needed);
-                self.compared(b, needed);
-            }
-        }
-    }
-
-    fn test(&mut self, test: &Test, done: &[usize]) -> Decided {
-        if let Some(outcome) = self.decided(test) {
-            return Decided::Yes(outcome);
-        }
-        match test {
-            Test::Index(number) => Decided::Yes(self.outcomes[*number]),
-            Test::Compare(op, a, b) => Decided::Value(self.value(Operation::Compare(*op), &[done[*a], done[*b]])),
-            Test::Not(a) => match self.test(a, done) {
-                Decided::Yes(outcome) => Decided::Yes(!outcome),
-                Decided::Value(a) => Decided::Value(self.value(Operation::Not, &[a])),
-            },
-            Test::And(a, b) => self.both(Operation::And, a, b, done),
-            Test::Or(a, b) => self.both(Operation::Or, a, b, done),
-        }
-    }
-
-    /// Two conditions of which, as the whole is undecided, a decided one does not matter.
-    fn both(&mut self, operation: Operation, a: &Test, b: &Test, done: &[usize]) -> Decided {
-        match (self.test(a, done), self.test(b, done)) {
-            (Decided::Value(a), Decided::Value(b)) => Decided::Value(self.value(operation, &[a, b])),
-            (Decided::Yes(_), other) | (other, Decided::Yes(_)) => other,
-        }
-    }
-
+    /// Powers that need no function are products, quotients and roots.
     fn binary(&mut self, op: BinaryOp, a: usize, b: usize) -> usize {
         let exponent = match (op, self.values[b].kind) {
             (BinaryOp::Pow, Kind::Constant(value)) => value.wide(),
-            _ => return self.value(Operation::Binary(op), &[a, b]),
+            _ => return self.value(Operation::Binary(op), vec![a, b]),
         };
-        let product = Operation::Binary(BinaryOp::Mul);
-        if exponent == 2.0 {
-            self.value(product, &[a, a])
-        } else if exponent == 3.0 {
-            let square = self.value(product, &[a, a]);
-            self.value(product, &[square, a])
-        } else if exponent == 4.0 {
-            let square = self.value(product, &[a, a]);
-            self.value(product, &[square, square])
-        } else if exponent == -1.0 {
-            let one = self.constant(T::ONE);
-            self.value(Operation::Binary(BinaryOp::Div), &[one, a])
-        } else if exponent == 0.5 {
-            self.value(Operation::Root, &[a])
-        } else {
-            self.value(Operation::Binary(op), &[a, b])
+        let mut product = |a: usize, b: usize| self.value(PRODUCT, vec![a, b]);
+        match exponent {
+            2.0 => product(a, a),
+            3.0 => {
+                let square = product(a, a);
+                product(square, a)
+            }
+            4.0 => {
+                let square = product(a, a);
+                product(square, square)
+            }
+            -1.0 => {
+                let one = self.truth(true);
+                self.value(Operation::Binary(BinaryOp::Div), vec![one, a])
+            }
+            0.5 => self.value(Operation::Root, vec![a]),
+            _ => self.value(Operation::Binary(op), vec![a, b]),
         }
-    }
-
-    fn constant(&mut self, value: T) -> usize {
-        self.add(Kind::Constant(value), &[], Domain::Scalar, 0)
     }
 
     /// A value that depends on variables by itself.
-    fn leaf(&mut self, operation: Operation, uses: impl Fn(usize) -> bool) -> usize {
-        let domain = match (self.grouping.lane, self.grouping.row) {
-            (Some((lane, _)), _) if uses(lane) => Domain::Block,
-            (_, Some((row, _))) if uses(row) => Domain::Rows,
+    fn leaf(&mut self, operation: Operation, linear: &Linear) -> usize {
+        let moves = self.grouping.moving.iter().any(|v| linear.uses(*v));
+        let domain = match self.grouping.lane {
+            Some((lane, _)) if linear.uses(lane) && self.grouping.stacked && !moves => Domain::Lanes,
+            Some((lane, _)) if linear.uses(lane) => Domain::Block,
+            _ if moves => Domain::Rows,
             _ => Domain::Scalar,
         };
-        let level = self.grouping.levels.iter().rposition(|v| uses(*v)).map_or(0, |level| level + 1);
-        self.add(Kind::Operation(operation), &[], domain, level)
+        let level = self.grouping.levels.iter().rposition(|v| linear.uses(*v)).map_or(0, |level| level + 1);
+        self.add(Kind::Operation(operation), Vec::new(), domain, level)
     }
 
-    fn value(&mut self, operation: Operation, operands: &[usize]) -> usize {
-        let domain = operands.iter().map(|o| self.values[*o].domain).max().unwrap_or(Domain::Scalar);
-        let level = operands.iter().map(|o| self.values[*o].level).max().unwrap_or(0);
-        let operands: Vec<usize> = match (domain, self.grouping.packed) {
-            (Domain::Block, Some(_)) => operands.iter().map(|o| self.spread(*o)).collect(),
-            _ => operands.to_vec(),
-        };
-        self.add(Kind::Operation(operation), &operands, domain, level)
-    }
-
-    /// A block of what has a value for each row.
-    fn spread(&mut self, value: usize) -> usize {
-        let Value { domain: Domain::Rows, level, .. } = self.values[value] else { return value };
-        if let Some((_, block)) = self.spread.iter().find(|(v, _)| *v == value) {
-            return *block;
+    fn value(&mut self, operation: Operation, mut operands: Vec<usize>) -> usize {
+        let domain = operands.iter().map(|o| self.values[*o].domain).fold(Domain::Scalar, Domain::with);
+        if needs_lanes(operation) {
+            operands.iter_mut().for_each(|operand| *operand = self.repeated(*operand, domain));
         }
-        let block = self.add(Kind::Operation(Operation::Spread), &[value], Domain::Block, level);
-        self.spread.push((value, block));
-        block
+        let level = operands.iter().map(|o| self.values[*o].level).max().unwrap_or(0);
+        self.add(Kind::Operation(operation), operands, domain, level)
     }
 
-    fn add(&mut self, kind: Kind<T>, operands: &[usize], domain: Domain, level: usize) -> usize {
-        let level =
-            if self.grouping.folded && domain == Domain::Block { self.grouping.levels.len() + 1 } else { level };
-        let mut places = [NO; 3];
-        places[..operands.len()].copy_from_slice(operands);
-        operands.iter().for_each(|o| self.values[*o].uses += 1);
-        self.values.push(Value { kind, operands: places, domain, level, uses: 0 });
+    /// A value with as many numbers as a domain has.
+    fn repeated(&mut self, value: usize, domain: Domain) -> usize {
+        let Value { domain: own, level, .. } = self.values[value];
+        if own == domain || own == Domain::Lanes {
+            return value;
+        }
+        self.add(Kind::Operation(Operation::Repeat), vec![value], domain, level)
+    }
+
+    fn add(&mut self, kind: Kind<T>, operands: Vec<usize>, domain: Domain, level: usize) -> usize {
+        let last = self.grouping.folded && domain == Domain::Block;
+        let level = if last { self.grouping.levels.len() + 1 } else { level };
+        self.values.push(Value { kind, operands, domain, level });
         self.values.len() - 1
     }
 }
@@ -330,10 +269,11 @@ struct Emit<'a, T> {
     grouping: &'a Grouping,
     values: Vec<Value<T>>,
     sources: Vec<Source>,
-    /// Uses by instructions that are not yet written.
-    pending: Vec<usize>,
-    /// Whether a value is needed at a deeper level than its own, and so keeps its place.
+    /// Uses by what is not yet written.
+    uses: Vec<usize>,
+    /// Whether a value is used at a deeper level than its own, and so keeps its place.
     kept: Vec<bool>,
+    /// Blocks that are free for each level.
     free: Vec<Vec<usize>>,
     code: Code<T>,
 }
@@ -348,143 +288,135 @@ impl<'a, T: Real> Emit<'a, T> {
             rows: 0,
             blocks: 0,
             result: Source::None,
+            inner: None,
         };
-        let count = values.len();
-        Emit {
-            plan,
-            grouping,
-            values,
-            sources: vec![Source::None; count],
-            pending: vec![0; count],
-            kept: vec![false; count],
-            free: vec![Vec::new(); levels],
-            code,
-        }
+        let sources = vec![Source::None; values.len()];
+        let (uses, kept, free) = (Vec::new(), Vec::new(), vec![Vec::new(); levels]);
+        Emit { plan, grouping, values, sources, uses, kept, free, code }
     }
 
     fn emit(mut self, root: usize, finish: bool) -> Code<T> {
         let last = self.code.levels.len() - 1;
+        self.count_uses(&[root]);
         self.fuse_products();
-        let end = finish.then(|| self.end(root)).flatten();
-        self.fuse_chains();
-        self.note_uses(end.map(|(_, operands)| operands), root, last);
+        let end = finish.then(|| self.end(root));
+        self.count_uses(end.as_ref().map_or(&[root], |(_, operands)| operands));
         let direct = matches!(end, Some((Operation::Store, _))) && self.is_direct(root);
         for value in 0..self.values.len() {
-            if self.values[value].uses > 0 {
+            if self.uses[value] > 0 {
                 self.write(value, direct && value == root);
             }
         }
         self.code.result = self.sources[root];
         if let Some((operation, operands)) = end.filter(|_| !direct) {
             let to = if operation == Operation::Store { Source::Memory(0) } else { Source::Accumulator };
-            let operands = operands.map(|o| self.source(o));
+            let operands = self.sources_of(&operands);
+            self.code.inner = self.inner(operation, operands);
             self.code.levels[last].push(Instruction { operation, domain: Domain::Block, to, operands });
         }
         self.code
     }
 
-    /// What becomes of the body's value; `None` where points are taken one by one.
-    fn end(&mut self, root: usize) -> Option<(Operation, [usize; 3])> {
-        self.grouping.lane?;
-        let Some(op) = self.plan.reduction else { return Some((Operation::Store, [root, NO, NO])) };
-        let folded = self.grouping.folded;
-        let plain = if folded { Operation::Fold(op) } else { Operation::Accumulate(op) };
-        let Value { kind, operands: [a, b, _], domain, uses: 0, .. } = self.values[root] else {
-            return Some((plain, [root, NO, NO]));
-        };
-        if op != ReduceOp::Sum || domain != Domain::Block || kind != Kind::Operation(PRODUCT) {
-            return Some((plain, [root, NO, NO]));
+    /// How often each value is used by what these need; what is not used is not written.
+    fn count_uses(&mut self, roots: &[usize]) {
+        (self.uses, self.kept) = (vec![0; self.values.len()], vec![false; self.values.len()]);
+        roots.iter().for_each(|root| self.uses[*root] += 1);
+        for (value, Value { operands, level, .. }) in self.values.iter().enumerate().rev() {
+            let used = self.uses[value] > 0;
+            for operand in operands.iter().filter(|_| used) {
+                self.uses[*operand] += 1;
+                self.kept[*operand] |= self.values[*operand].level != *level;
+            }
         }
-        self.values[a].uses -= 1;
-        self.values[b].uses -= 1;
-        let Value { kind, operands: [c, d, _], .. } = self.values[a];
-        if a == b && self.values[a].uses == 0 && kind == Kind::Operation(DIFFERENCE) {
-            self.values[c].uses -= 1;
-            self.values[d].uses -= 1;
-            let operation = if folded { Operation::FoldSquaredDifference } else { Operation::AddSquaredDifference };
-            return Some((operation, [c, d, NO]));
-        }
-        let operation = if folded { Operation::FoldProduct } else { Operation::AddProduct };
-        Some((operation, [a, b, NO]))
     }
 
     /// `a*b + c` and the like as one instruction, where the product has no other use.
     fn fuse_products(&mut self) {
         for value in 0..self.values.len() {
-            let Value { kind, operands: [a, b, _], domain: Domain::Block, level, .. } = self.values[value] else {
+            let Value { kind: Kind::Operation(operation), operands, domain: Domain::Block, level } =
+                &self.values[value]
+            else {
                 continue;
             };
-            let fits = |o: usize| {
-                let operand = &self.values[o];
-                operand.kind == Kind::Operation(PRODUCT)
-                    && (operand.uses, operand.domain, operand.level) == (1, Domain::Block, level)
-            };
-            let (operation, product, other) = match kind {
-                Kind::Operation(Operation::Binary(BinaryOp::Add)) if fits(a) => (Operation::MultiplyAdd, a, b),
-                Kind::Operation(Operation::Binary(BinaryOp::Add)) if fits(b) => (Operation::MultiplyAdd, b, a),
-                Kind::Operation(DIFFERENCE) if fits(a) => (Operation::MultiplySubtract, a, b),
-                Kind::Operation(DIFFERENCE) if fits(b) => (Operation::SubtractProduct, b, a),
+            let (operation, level, [a, b]) = match (operation, operands.as_slice()) {
+                (Operation::Binary(BinaryOp::Add) | &DIFFERENCE, [a, b]) => (*operation, *level, [*a, *b]),
                 _ => continue,
             };
-            let [c, d, _] = self.values[product].operands;
-            self.values[product].uses = 0;
-            self.values[value].kind = Kind::Operation(operation);
-            self.values[value].operands = [c, d, other];
-        }
-    }
-
-    /// `(a + b) + c` and `(a * b) * c` as one instruction, where the first part has no other use.
-    fn fuse_chains(&mut self) {
-        for value in 0..self.values.len() {
-            let Value { kind, operands: [a, b, _], domain: Domain::Block, level, .. } = self.values[value] else {
-                continue;
+            let fits = |operand: usize| {
+                let Value { kind, domain, level: own, .. } = &self.values[operand];
+                *kind == Kind::Operation(PRODUCT) && (self.uses[operand], *domain, *own) == (1, Domain::Block, level)
             };
-            let operation = match kind {
-                Kind::Operation(Operation::Binary(BinaryOp::Add)) => Operation::Sum,
-                Kind::Operation(PRODUCT) => Operation::Product,
-                _ => continue,
-            };
-            let fits = |o: usize| {
-                let operand = &self.values[o];
-                operand.kind == kind && (operand.uses, operand.domain, operand.level) == (1, Domain::Block, level)
-            };
-            let (inner, other) = match (fits(a), fits(b)) {
-                (true, _) => (a, b),
-                (_, true) => (b, a),
+            let (operation, product, other) = match (fits(a), fits(b)) {
+                (true, _) if operation == DIFFERENCE => (Operation::MultiplySubtract, a, b),
+                (true, _) => (Operation::MultiplyAdd, a, b),
+                (_, true) if operation == DIFFERENCE => (Operation::SubtractProduct, b, a),
+                (_, true) => (Operation::MultiplyAdd, b, a),
                 (false, false) => continue,
             };
-            let [c, d, _] = self.values[inner].operands;
-            self.values[inner].uses = 0;
+            let mut operands = self.values[product].operands.clone();
+            operands.push(other);
             self.values[value].kind = Kind::Operation(operation);
-            self.values[value].operands = [c, d, other];
+            self.values[value].operands = operands;
         }
     }
 
-    /// Removes what nothing uses, and notes how often and how deep the rest is used.
-    fn note_uses(&mut self, end: Option<[usize; 3]>, root: usize, last: usize) {
-        let mut users: Vec<(usize, usize)> = Vec::new();
-        match end {
-            Some(operands) => users.extend(operands.iter().filter(|o| **o != NO).map(|o| (*o, last))),
-            None => users.push((root, last + 1)),
+    /// What becomes of the body's value.
+    fn end(&self, root: usize) -> (Operation, Vec<usize>) {
+        let Some(op) = self.plan.reduction else { return (Operation::Store, vec![root]) };
+        let operation = if self.grouping.folded { Operation::Fold } else { Operation::Accumulate };
+        let Value { kind, operands, domain, .. } = &self.values[root];
+        if op != ReduceOp::Sum || *domain != Domain::Block || *kind != Kind::Operation(PRODUCT) {
+            return (operation(Rule::Plain(op)), vec![root, root]);
         }
-        self.values.iter_mut().for_each(|value| value.uses = 0);
-        users.iter().for_each(|(o, _)| self.values[*o].uses += 1);
-        let mut stack: Vec<usize> = users.iter().map(|(o, _)| *o).collect();
-        let mut seen = vec![false; self.values.len()];
-        while let Some(value) = stack.pop() {
-            if std::mem::replace(&mut seen[value], true) {
-                continue;
-            }
-            for operand in self.values[value].operands.into_iter().filter(|o| *o != NO) {
-                self.values[operand].uses += 1;
-                users.push((operand, self.values[value].level));
-                stack.push(operand);
-            }
+        let factor = &self.values[operands[0]];
+        let squared = operands[0] == operands[1] && factor.kind == Kind::Operation(DIFFERENCE);
+        match squared && self.uses[operands[0]] == 2 {
+            true => (operation(Rule::SquaredDifference), factor.operands.clone()),
+            false => (operation(Rule::Product), operands.clone()),
         }
-        for (operand, level) in users {
-            self.pending[operand] += 1;
-            self.kept[operand] |= level != self.values[operand].level;
+    }
+
+    /// Inner loops as one instruction, as many as a term is made of accesses that are linear in their variables.
+    fn inner(&self, operation: Operation, operands: [Source; 3]) -> Option<Inner> {
+        let (rule, least) = match operation {
+            Operation::Accumulate(rule) => (rule, 1),
+            Operation::Fold(rule) => (rule, 0),
+            _ => return None,
+        };
+        let found = |loops: &usize| self.inner_operands(*loops, operands).is_some();
+        let loops = (least..=self.grouping.levels.len()).take_while(found).last()?;
+        Some(Inner { rule, loops, operands: self.inner_operands(loops, operands)? })
+    }
+
+    /// The operands of a term, if so many inner loops can run inside of one instruction.
+    fn inner_operands(&self, loops: usize, operands: [Source; 3]) -> Option<[Source; 2]> {
+        let outer = self.grouping.levels.len() - loops;
+        let lane = self.grouping.lane.filter(|_| self.grouping.folded).map(|(lane, _)| lane);
+        let variables: Vec<usize> = self.grouping.levels[outer..].iter().copied().chain(lane).collect();
+        let bounds = &self.plan.loops[self.plan.outputs + outer..];
+        if bounds.iter().any(|l| variables.iter().any(|v| l.range.uses(*v))) {
+            return None;
         }
+        let straight = |access: usize| !variables.iter().any(|v| self.plan.accesses[access].place.bends_at(*v));
+        let inside = || self.code.levels[outer + 1..].iter().flatten();
+        let fits =
+            |i: &Instruction| matches!(i.operation, Operation::Load(a) if straight(a) && i.domain < Domain::Lanes);
+        let operand = |source: Source| match inside().find(|i| i.to == source).map(|i| i.operation) {
+            Some(Operation::Load(access)) => Source::Memory(access),
+            _ => source,
+        };
+        let has_lanes = |source: Source| match source {
+            Source::Memory(access) => self.is_contiguous(access),
+            Source::Lanes(_) | Source::Block(_) => true,
+            Source::None | Source::Scalar(_) | Source::Rows(_) | Source::Accumulator => false,
+        };
+        let operands = match operands.map(operand) {
+            [a, b, _] if has_lanes(b) => [a, b],
+            [a, b, _] => [b, a],
+        };
+        let reads = |source: &Source| !matches!(source, Source::Memory(access) if !straight(*access));
+        let fits = inside().all(fits) && operands.iter().all(reads) && has_lanes(operands[1]);
+        fits.then_some(operands)
     }
 
     /// Whether the instruction for the body's value can write to the target itself.
@@ -496,35 +428,32 @@ impl<'a, T: Real> Emit<'a, T> {
 
     fn is_contiguous(&self, access: usize) -> bool {
         let place = &self.plan.accesses[access].place;
-        let across = self.grouping.row.map(|(row, _)| place.factor(row));
-        let gaps = self.grouping.packed.is_some() && self.grouping.packed != across;
-        self.grouping.lane.is_some_and(|(lane, _)| place.factor(lane) == 1 && !place.bends_at(lane)) && !gaps
+        self.grouping.lane.is_some_and(|(lane, _)| place.factor(lane) == 1 && !place.bends_at(lane))
     }
 
     /// The access that instructions can use in place.
     fn contiguous(&self, value: usize) -> Option<usize> {
         match self.values[value] {
-            Value { kind: Kind::Operation(Operation::Load(access)), domain: Domain::Block, .. } => {
-                self.is_contiguous(access).then_some(access)
+            Value { kind: Kind::Operation(Operation::Load(access)), domain: Domain::Block | Domain::Lanes, .. } => {
+                Some(access).filter(|access| self.is_contiguous(*access))
             }
             _ => None,
         }
     }
 
     fn write(&mut self, value: usize, direct: bool) {
-        let Value { kind, operands, domain, level, .. } = self.values[value];
-        let operation = match kind {
-            Kind::Constant(number) => {
+        let Value { kind, operands, domain, level } = self.values[value].clone();
+        let operation = match (kind, self.contiguous(value)) {
+            (Kind::Constant(number), _) => {
                 self.sources[value] = self.new_scalar();
-                self.code.constants.push((self.code.scalars - 1, number));
+                return self.code.constants.push((self.code.scalars - 1, number));
+            }
+            (_, Some(access)) => {
+                self.sources[value] = Source::Memory(access);
                 return;
             }
-            Kind::Operation(operation) => operation,
+            (Kind::Operation(operation), None) => operation,
         };
-        if let Some(access) = self.contiguous(value) {
-            self.sources[value] = Source::Memory(access);
-            return;
-        }
         let to = match domain {
             _ if direct => Source::Memory(0),
             Domain::Scalar => self.new_scalar(),
@@ -532,21 +461,31 @@ impl<'a, T: Real> Emit<'a, T> {
                 self.code.rows += 1;
                 Source::Rows(self.code.rows - 1)
             }
-            Domain::Block => Source::Block(self.free[level].pop().unwrap_or_else(|| {
-                self.code.blocks += 1;
-                self.code.blocks - 1
-            })),
+            Domain::Lanes => Source::Lanes(self.new_block(level)),
+            Domain::Block => Source::Block(self.new_block(level)),
         };
-        let sources = operands.map(|o| self.source(o));
-        for operand in operands.into_iter().filter(|o| *o != NO) {
-            self.pending[operand] -= 1;
-            if let (0, false, Source::Block(block)) = (self.pending[operand], self.kept[operand], self.sources[operand])
-            {
+        let sources = self.sources_of(&operands);
+        self.release(&operands, level);
+        self.sources[value] = to;
+        self.code.levels[level].push(Instruction { operation, domain, to, operands: sources });
+    }
+
+    /// Frees the blocks of operands that nothing else uses.
+    fn release(&mut self, operands: &[usize], level: usize) {
+        for operand in operands {
+            self.uses[*operand] -= 1;
+            let last = self.uses[*operand] == 0 && !self.kept[*operand];
+            if let (true, Source::Block(block) | Source::Lanes(block)) = (last, self.sources[*operand]) {
                 self.free[level].push(block);
             }
         }
-        self.sources[value] = to;
-        self.code.levels[level].push(Instruction { operation, domain, to, operands: sources });
+    }
+
+    fn new_block(&mut self, level: usize) -> usize {
+        self.free[level].pop().unwrap_or_else(|| {
+            self.code.blocks += 1;
+            self.code.blocks - 1
+        })
     }
 
     fn new_scalar(&mut self) -> Source {
@@ -554,10 +493,7 @@ impl<'a, T: Real> Emit<'a, T> {
         Source::Scalar(self.code.scalars - 1)
     }
 
-    fn source(&self, value: usize) -> Source {
-        if value == NO { Source::None } else { self.sources[value] }
+    fn sources_of(&self, values: &[usize]) -> [Source; 3] {
+        std::array::from_fn(|n| values.get(n).map_or(Source::None, |value| self.sources[*value]))
     }
 }
-
-const PRODUCT: Operation = Operation::Binary(BinaryOp::Mul);
-const DIFFERENCE: Operation = Operation::Binary(BinaryOp::Sub);

@@ -1,208 +1,140 @@
-//! Leaves in which operands are used again and again: `c[m, n] = ⊕[k] f(a[m, k], b[k, n])`.
+//! Leaves whose operands the nest packs: `c[m, n] = ⊕[k] f(a[m, k], b[k, n])`.
 //!
-//! Matrix products, convolutions, distances and the like. Of all outputs two are taken as `m` and `n` such that every
-//! part of the body depends on one of them at most; all loops of the reduction together are `k`, listed as a table of
-//! *terms* (what guards exclude is not listed, so any shape of a reduction will do). Both operands are packed into
-//! panels, a few terms at a time, as matrix libraries do, and the tiles of [`super::tile`] run on them. An operand may be
-//! any expression: what is not a plain access is computed by block instructions while packing.
+//! Matrix products, convolutions, distances and the like. The nest says which outputs are rows `m` and lanes `n`, which
+//! parts of the body depend on them, what is read in place and what is kept; all loops of the reduction together are the
+//! terms `k`. Both operands are packed into panels, some terms at a time, and the tiles of [`super::tile`] run on them. An
+//! operand may be any expression: what is not a plain access is computed by block instructions while packing.
 #![allow(unsafe_code, reason = "hands checked pointers to the register tiles")]
 
-use super::code::{Code, Source, compile};
-use super::execute::{Context, Machine, block, execute};
-use super::grouping::{Grouping, Hints};
-use super::leaf::{Node, Outputs, Plan};
-use super::linear::Linear;
-use super::real::{Level, Real};
-use super::recognise::{Recognise, Recognised};
-use super::scratch::Scratch;
-use super::tile::{CopyCode, Form, Rule, Tile, TileCode, code, copy, form};
-use gradix::program::ReduceOp;
-use std::ops::Range;
+use super::code::{Code, Domain, compile};
+use super::execute::{Context, Machine, execute};
+use super::grouping::{Grouping, Groups};
+use super::leaf::{Access, Loop, Node, Outputs, Plan};
+use super::real::{Isa, Level, Real, by_level};
+use super::recognise::Recognise;
+use super::tile::{self, Tile};
+use super::vector::Rule;
+use gradix::nest::Panels;
+use gradix::program::{ExprId, ReduceOp};
+use gradix::target::PanelSize;
+use std::collections::HashMap;
 
 /// How a leaf is a contraction.
 pub struct Contraction<T> {
     rule: Rule,
-    /// What runs over rows, if there is such an output, and what runs over lanes.
+    /// What runs over rows, and what runs over lanes.
     sides: [Side<T>; 2],
-    /// The variables of the terms.
-    terms: Vec<usize>,
-    /// The table of terms is the same at all other outputs.
-    fixed: bool,
-    /// The table of terms follows from the ranges of the reduction's loops at a point.
-    boxed: bool,
+    /// The position of the output for all of whose values packed rows are kept.
+    kept: Option<usize>,
+    /// Where lanes are packed to, unless they are used in place.
+    scratch: usize,
+    in_place: bool,
+    /// Whether rows are used in place, but for those of a tile that is not full.
+    rows_in_place: bool,
+    size: PanelSize,
 }
+
+/// The rows that are packed at a time where the nest has those of one register tile.
+const LOOSE_ROWS: usize = 96;
 
 /// One of the two operands.
 struct Side<T> {
+    /// The variable of its rows or lanes, and its loop.
+    variable: usize,
+    position: usize,
     grouping: Grouping,
-    /// The access, if it is just that.
+    /// The access, if it is just that, and linear in rows or lanes and terms.
     plain: Option<usize>,
     code: Code<T>,
-    /// The same at all other outputs, if the terms are.
-    stationary: bool,
-    /// The access is linear in the terms.
-    straight: bool,
 }
 
-/// Terms that are packed at a time.
-const TERMS: usize = 256;
-/// Lanes and rows that are packed at a time.
-const LANES: usize = 768;
-const ROWS: usize = 128;
-/// The longest table of terms.
-const TABLE: usize = 1 << 14;
-/// A stationary operand of up to this many elements stays packed.
-const KEPT: usize = 1 << 18;
-
-/// Finds out whether a leaf is a contraction.
-pub fn contraction<T: Real>(plan: &mut Plan<T>, Hints { lanes, rows }: Hints) -> Option<Contraction<T>> {
-    plan.reduction?;
-    if !plan.graph.conditions.is_empty() || plan.reads_target() {
+/// The contraction that panels ask for, if there are tiles for the body; `place` has the nodes of expressions.
+pub fn contraction<T: Real>(
+    plan: &mut Plan<T>,
+    groups: &Groups,
+    panels: &Panels,
+    place: &HashMap<ExprId, usize>,
+) -> Option<Contraction<T>> {
+    let (lanes, rows) = (groups.lanes?, groups.rows?);
+    if !plan.graph.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
         return None;
     }
-    let usable: Vec<usize> = (0..plan.outputs).filter(|p| plan.is_free(*p) && plan.is_straight(*p)).collect();
-    let extents = plan.extents();
-    let pairs = usable.iter().flat_map(|n| usable.iter().map(move |m| (*m, *n))).filter(|(m, n)| m != n);
-    let mut pairs: Vec<(f64, usize, usize)> = pairs
-        .map(|(m, n)| {
-            let hinted = usize::from(lanes != Some(n)) + usize::from(rows != Some(m));
-            let unit = plan.accesses[0].place.factor(plan.loops[n].variable) == 1;
-            (cost(extents[m], extents[n]) + 0.1 * hinted as f64 + if unit { 0.0 } else { 0.2 }, m, n)
-        })
-        .collect();
-    pairs.retain(|(cost, ..)| *cost < MOST_COST);
-    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let single = lanes.filter(|n| usable.contains(n)).map(|n| (None, n));
-    let pairs = pairs.into_iter().map(|(_, m, n)| (Some(m), n));
-    pairs.chain(single).find_map(|(m, n)| with(plan, m, n))
+    let Panels { scratch, by_row, by_lane, by_term, rows_in_place, lanes_in_place, kept, size, .. } = panels;
+    let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| place.get(id).copied()).collect();
+    let (by_row, by_lane) = (nodes(&mut by_row.iter().chain(by_term)), nodes(&mut by_lane.iter()));
+    let (op, body) = (plan.reduction?, plan.graph.body);
+    let (rule, roots) = Recognise { nodes: &mut plan.graph.nodes, by_row, by_lane }.body(op, body)?;
+    let sides = [side(plan, rows, roots[0]), side(plan, lanes, roots[1])];
+    let along = |access: usize| plan.accesses[access].place.factor(sides[1].variable) == 1;
+    let in_place = *lanes_in_place && sides[1].plain.is_some_and(along);
+    let rows_in_place = *rows_in_place && sides[0].plain.is_some();
+    let rows = if kept.is_some() { size.rows } else { size.rows.max(LOOSE_ROWS) };
+    let size = PanelSize { rows, ..*size };
+    Some(Contraction { rule, sides, kept: *kept, scratch: scratch.0 as usize, in_place, rows_in_place, size })
 }
 
-/// What a term costs, relative to one in the middle of a large matrix product: tiles that are not full, and packing.
-fn cost(rows: f64, lanes: f64) -> f64 {
-    let (few, many) = (rows.min(lanes).max(1.0), rows.max(lanes).max(1.0));
-    let waste = (few / 8.0).ceil() * 8.0 / few * ((many / 16.0).ceil() * 16.0 / many);
-    waste * (1.0 + 6.0 / few + 6.0 / many)
-}
-
-/// Above this, blocks are as good.
-const MOST_COST: f64 = 16.0;
-
-/// The contraction with these outputs as rows and lanes, if it is one.
-fn with<T: Real>(plan: &mut Plan<T>, m: Option<usize>, n: usize) -> Option<Contraction<T>> {
-    let uses = |position: usize| plan.graph.depends(plan, plan.loops[position].variable);
-    let by_row = m.map_or_else(|| vec![false; plan.graph.nodes.len()], uses);
-    let recognised = Recognise { by_row, by_lane: uses(n) }.body(plan)?;
-    let Recognised { rule, operands } = recognised;
-    let [row_root, lane_root] = operands.map(|operand| operand.append(plan));
-    let rows = side(plan, m, n, m, row_root);
-    let lanes = side(plan, m, n, Some(n), lane_root);
-    // Without rows nothing is used twice but the target; that pays only if nothing has to be packed.
-    let in_place = |side: &Side<T>| {
-        let variable = plan.loops[n].variable;
-        side.plain.is_some_and(|access| plan.accesses[access].place.factor(variable) == 1)
+fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
+    let variable = plan.loops[position].variable;
+    let grouping = Grouping { lane: Some((variable, position)), ..Grouping::default() };
+    let straight = |access: &usize| {
+        let place = &plan.accesses[*access].place;
+        !place.bends_at(variable) && !plan.loops[plan.outputs..].iter().any(|l| place.bends_at(l.variable))
     };
-    if m.is_none() && !in_place(&lanes) {
-        return None;
-    }
-    let terms: Vec<usize> = plan.loops[plan.outputs..].iter().map(|l| l.variable).collect();
-    let others = outer_variables(plan, m, n);
-    let fixed = !others.iter().any(|v| {
-        plan.loops[plan.outputs..].iter().any(|l| l.range.uses(*v)) || plan.guards.iter().any(|g| g.linear.uses(*v))
-    });
-    let inner = |v: &usize| plan.loops[plan.outputs..].iter().any(|l| l.range.uses(*v));
-    let boxed = !terms.iter().any(inner) && !plan.guards.iter().any(|g| others.iter().any(|v| g.linear.uses(*v)));
-    Some(Contraction { rule, sides: [rows, lanes], terms, fixed, boxed })
-}
-
-fn outer_variables<T>(plan: &Plan<T>, m: Option<usize>, n: usize) -> Vec<usize> {
-    let outputs = (0..plan.outputs).filter(|p| Some(*p) != m && *p != n);
-    outputs.map(|p| plan.loops[p].variable).collect()
-}
-
-fn side<T: Real>(plan: &Plan<T>, m: Option<usize>, n: usize, own: Option<usize>, root: usize) -> Side<T> {
-    let lane = own.map(|position| (plan.loops[position].variable, position));
-    let grouping = Grouping { lane, ..Grouping::default() };
     let plain = match plan.graph.nodes[root] {
-        Node::Access(access) => Some(access),
+        Node::Access(access) => Some(access).filter(straight),
         _ => None,
     };
-    let others = outer_variables(plan, m, n);
-    let range = own.map(|position| &plan.loops[position].range);
-    let moves = |v: usize| plan.graph.depends(plan, v)[root] || range.is_some_and(|range| range.uses(v));
-    let stationary = !others.iter().any(|v| moves(*v));
-    let bends = |access: usize| plan.loops.iter().any(|l| plan.accesses[access].place.bends_at(l.variable));
-    let straight = plain.is_some_and(|access| !bends(access));
-    Side { plain, code: compile(plan, &grouping, &[], root, false), grouping, stationary, straight }
-}
-
-impl<T: Real> Contraction<T> {
-    /// About how many terms all pairs of rows and lanes have together, if there are rows.
-    pub fn terms_per_tile(&self, plan: &Plan<T>) -> Option<f64> {
-        let extents = plan.extents();
-        let sides = self.sides.each_ref().map(|side| side.grouping.lane.map(|(_, position)| extents[position]));
-        Some(sides[0]? * sides[1]? * extents[plan.outputs..].iter().product::<f64>())
-    }
+    Side { variable, position, plain, code: compile(plan, &grouping, &[], root, false), grouping }
 }
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Contraction<T>) {
-    let panels = std::mem::replace(&mut machine.panels, [Scratch::new(), Scratch::new()]);
-    let mut leaf = Leaf {
-        machine,
-        plan,
-        contraction,
-        panels,
-        table: Vec::new(),
-        whole: false,
-        ranges: Vec::new(),
-        packed: [false; 2],
-        deltas: [Vec::new(), Vec::new()],
-        starts: Vec::new(),
-        in_place: (std::ptr::null(), Vec::new()),
-        in_panel: Vec::new(),
-    };
-    leaf.outputs(0);
-    leaf.machine.panels = leaf.panels;
+    let height = tile::size::<T>(machine.level, 1)[0];
+    let PanelSize { terms, rows, .. } = contraction.size;
+    machine.memory.panel.reserve(terms * rows.next_multiple_of(height));
+    let terms =
+        Terms { counts: Vec::new(), first: Vec::new(), start: 0, values: Vec::new(), deltas: Default::default() };
+    Leaf { machine, plan, contraction, terms, offsets: Default::default(), combine: false }.outputs(0);
 }
 
 struct Leaf<'a, T> {
     machine: &'a mut Machine<T>,
     plan: &'a Plan<T>,
     contraction: &'a Contraction<T>,
-    panels: [Scratch<T>; 2],
-    /// The values of the terms' variables, term by term.
-    table: Vec<i64>,
-    /// The table holds all terms.
-    whole: bool,
-    /// The ranges of the reduction's loops that it was made for.
-    ranges: Vec<(i64, i64)>,
-    /// The operands that are packed for all outputs.
-    packed: [bool; 2],
-    /// How far each term of a plain operand lies from where its variables are 0, while the table stays.
-    deltas: [Vec<i64>; 2],
-    /// Where each term of a plain operand starts.
-    starts: Vec<*const T>,
-    /// Lanes that are used where they lie: the first one of the first term, and where each term starts from there.
-    in_place: (*const T, Vec<isize>),
-    /// Where each term starts in a panel.
-    in_panel: Vec<isize>,
+    terms: Terms,
+    /// Where each term of packed rows and lanes starts.
+    offsets: [Vec<isize>; 2],
+    /// Whether the target's old value counts.
+    combine: bool,
 }
 
-/// What is done at one point of the other outputs.
-#[derive(Clone, Copy)]
-struct Work<T> {
-    /// Which operand runs over rows, and which over lanes.
-    order: [usize; 2],
+/// The terms at hand: at most so many as panels have.
+struct Terms {
+    /// How many values each loop of the reduction has.
+    counts: Vec<usize>,
     /// Their first values.
-    first: [i64; 2],
-    counts: [usize; 2],
-    /// The size of a tile.
-    tile: [usize; 2],
-    code: TileCode<T>,
-    copy: CopyCode<T>,
-    /// The first element of the target, and its steps.
-    to: *mut T,
-    strides: [isize; 2],
+    first: Vec<i64>,
+    /// The number of the first term.
+    start: usize,
+    /// The values of the loops' variables, term by term, counted from the first ones.
+    values: Vec<i64>,
+    /// How far each term of a plain operand lies from the first one.
+    deltas: [Vec<isize>; 2],
+}
+
+/// Some rows or lanes.
+#[derive(Clone, Copy)]
+struct Block {
+    first: i64,
+    count: usize,
+}
+
+impl Block {
+    /// Parts of at most this size.
+    fn parts(self, size: usize) -> impl Iterator<Item = Block> {
+        let part = move |start| Block { first: self.first + start as i64, count: size.min(self.count - start) };
+        (0..self.count).step_by(size).map(part)
+    }
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
@@ -211,341 +143,322 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
     }
 
     fn is_grouped(&self, position: usize) -> bool {
-        let mut groups = self.contraction.sides.iter().filter_map(|side| side.grouping.lane);
-        groups.any(|(_, p)| p == position)
+        let Contraction { sides: [rows, lanes], kept, .. } = self.contraction;
+        [rows.position, lanes.position].contains(&position) || *kept == Some(position)
     }
 
     /// One point of the other outputs.
     fn groups(&mut self) {
-        let Some(work) = self.work() else { return };
-        let mut combines = self.plan.accumulate;
-        if !self.is_same_table() {
-            self.clear();
-            self.whole = true;
-            self.packed = [false; 2];
-            self.list(0, &work, &mut combines);
+        let ranges = self.plan.loops[self.plan.outputs..].iter().map(|l| l.range.at(&self.machine.point));
+        let ranges: Vec<(i64, i64)> = ranges.collect();
+        let counts: Vec<usize> = ranges.iter().map(|(low, high)| (high - low + 1).max(0) as usize).collect();
+        let total = counts.iter().fold(1usize, |total, count| total.saturating_mul(*count));
+        self.terms.first.clear();
+        self.terms.first.extend(ranges.iter().map(|(low, _)| low));
+        let rows = self.range(0);
+        if total == 0 && !self.machine.goes_on(self.plan) {
+            self.each_kept(&mut |leaf| leaf.fill(rows));
         }
-        if !self.table.is_empty() {
-            self.terms(&work, combines);
-        } else if !combines {
-            self.fill(&work);
+        let most = self.contraction.size.terms;
+        for start in (0..total).step_by(most) {
+            self.combine = self.machine.goes_on(self.plan) || start > 0;
+            self.list(&counts, start, (start + most).min(total));
+            self.chunk(rows);
         }
     }
 }
 
 impl<T: Real> Leaf<'_, T> {
-    /// Whether the terms are those of the table.
-    fn is_same_table(&mut self) -> bool {
-        let Contraction { fixed, boxed, .. } = self.contraction;
-        let loops = &self.plan.loops[self.plan.outputs..];
-        let same =
-            self.whole && loops.iter().zip(&self.ranges).all(|(l, known)| l.range.at(&self.machine.point) == *known);
-        if self.whole && *fixed || same && *boxed {
-            return true;
-        }
-        self.ranges.clear();
-        self.ranges.extend(loops.iter().map(|l| l.range.at(&self.machine.point)));
-        false
+    /// The rows or lanes at the point.
+    fn range(&self, side: usize) -> Block {
+        let (low, high) = self.plan.loops[self.contraction.sides[side].position].range.at(&self.machine.point);
+        Block { first: low, count: (high - low + 1).max(0) as usize }
     }
 
-    fn work(&mut self) -> Option<Work<T>> {
-        let mut order = [0, 1];
-        let mut first = [0; 2];
-        let mut counts = [1; 2];
-        for (number, side) in self.contraction.sides.iter().enumerate() {
-            if let Some((variable, position)) = side.grouping.lane {
-                let (low, high) = self.plan.loops[position].range.at(&self.machine.point);
-                if low > high {
-                    return None;
-                }
-                self.machine.point[variable] = low;
-                (first[number], counts[number]) = (low, (high - low + 1) as usize);
-            }
-        }
-        let level = self.machine.level;
-        if counts[1] < counts[0] && counts[1] <= T::PER_LINE / 2 {
-            order.swap(0, 1);
-            first.swap(0, 1);
-            counts.swap(0, 1);
-        }
-        let choice = choose::<T>(level, counts);
-        let target = &self.plan.accesses[0];
-        let steps = order.map(|number| {
-            self.contraction.sides[number].grouping.lane.map_or(0, |(variable, _)| target.place.factor(variable))
-        });
-        let start = target.place.at(&self.machine.point);
-        let to = self.machine.buffers[target.buffer].at(start, (steps[0], steps[1]), (counts[0], counts[1]));
-        let (rows, lanes) = form::<T>(level, choice);
-        let code = code::<T>(level, self.contraction.rule, choice);
-        let strides = steps.map(|step| step as isize);
-        let copy = copy::<T>(level, choice);
-        Some(Work { order, first, counts, tile: [rows, lanes], code, copy, to, strides })
-    }
-
-    /// Lists the terms from a loop of the reduction on; a full table is worked off.
-    fn list(&mut self, depth: usize, work: &Work<T>, combines: &mut bool) {
-        let (plan, terms) = (self.plan, &self.contraction.terms);
-        if depth == terms.len() {
-            if !plan.guards.iter().all(|g| g.holds(&self.machine.point)) {
-                return;
-            }
-            if self.table.len() == TABLE * terms.len() {
-                self.whole = false;
-                self.terms(work, *combines);
-                *combines = true;
-                self.clear();
-            }
-            self.table.extend(terms.iter().map(|v| self.machine.point[*v]));
+    /// Lists some terms, unless these are there.
+    fn list(&mut self, counts: &[usize], start: usize, end: usize) {
+        let terms = &mut self.terms;
+        if terms.counts == counts && terms.start == start && terms.values.len() == (end - start) * counts.len() {
             return;
         }
-        let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
-        for value in low..=high {
-            self.machine.point[terms[depth]] = value;
-            self.list(depth + 1, work, combines);
+        (terms.counts, terms.start) = (counts.to_vec(), start);
+        terms.values = vec![0; (end - start) * counts.len()];
+        for (term, values) in (start..end).zip(terms.values.chunks_exact_mut(counts.len())) {
+            let mut rest = term;
+            for (value, count) in values.iter_mut().zip(counts).rev() {
+                (*value, rest) = ((rest % count) as i64, rest / count);
+            }
+        }
+        for (side, deltas) in self.contraction.sides.iter().zip(&mut terms.deltas) {
+            let Some(access) = side.plain else { continue };
+            let factor = |l: &Loop| self.plan.accesses[access].place.factor(l.variable);
+            let factors: Vec<i64> = self.plan.loops[self.plan.outputs..].iter().map(factor).collect();
+            let delta = |term: &[i64]| term.iter().zip(&factors).map(|(v, f)| v * f).sum::<i64>() as isize;
+            *deltas = terms.values.chunks_exact(counts.len()).map(delta).collect();
         }
     }
 
-    fn clear(&mut self) {
-        self.table.clear();
-        self.deltas.iter_mut().for_each(Vec::clear);
+    fn count(&self) -> usize {
+        self.terms.values.len() / self.terms.counts.len()
     }
 
-    /// Works off the table.
-    fn terms(&mut self, work: &Work<T>, combines: bool) {
-        let count = self.table.len() / self.contraction.terms.len();
-        let lasting = self.whole && (self.contraction.fixed || self.contraction.boxed);
-        let padded = [0, 1].map(|axis| work.counts[axis].next_multiple_of(work.tile[axis]));
-        let kept = [0, 1].map(|axis| {
-            lasting && self.contraction.sides[work.order[axis]].stationary && count.saturating_mul(padded[axis]) <= KEPT
-        });
-        let blocks = [ROWS, LANES];
-        let most = [0, 1].map(|axis| match kept[axis] {
-            true => padded[axis],
-            false => padded[axis].min((blocks[axis] / work.tile[axis]).max(1) * work.tile[axis]),
-        });
-        let direct = !kept[1] && work.counts[0] <= 2 * work.tile[0] && self.is_contiguous(work.order[1]);
-        for axis in [0, 1] {
-            let chunks = if kept[axis] { count.next_multiple_of(TERMS) } else { TERMS };
-            self.panels[axis].reserve(most[axis] * chunks);
-        }
-        self.in_panel.clear();
-        self.in_panel.extend((0..TERMS).map(|term| (term * work.tile[1]) as isize));
-        for start in (0..count).step_by(TERMS) {
-            let terms = start..(start + TERMS).min(count);
-            let combine = combines || start > 0;
-            let place = |axis: usize| if kept[axis] { start * padded[axis] } else { 0 };
-            for lane in (0..work.counts[1]).step_by(most[1]) {
-                let lanes = lane..(lane + most[1]).min(work.counts[1]);
-                if direct {
-                    self.point_at(work, &terms, &lanes);
-                } else if !(kept[1] && self.packed[1]) {
-                    self.pack(work, 1, &terms, &lanes, place(1));
-                }
-                for row in (0..work.counts[0]).step_by(most[0]) {
-                    let rows = row..(row + most[0]).min(work.counts[0]);
-                    if !(kept[0] && self.packed[0]) {
-                        self.pack(work, 0, &terms, &rows, place(0));
+    /// The terms at hand for all rows and lanes: rows are packed around the lanes that they are kept for, else inside.
+    fn chunk(&mut self, rows: Block) {
+        if self.contraction.kept.is_some() {
+            for rows in rows.parts(self.contraction.size.rows) {
+                self.pack_rows(rows);
+                self.each_kept(&mut |leaf| {
+                    let (lanes, vectors) = leaf.lanes();
+                    for lanes in lanes.parts(leaf.lane_block(vectors)) {
+                        leaf.pack_lanes(lanes, vectors);
+                        leaf.tiles(rows, lanes, vectors);
                     }
-                    self.tiles(work, &terms, rows, &lanes, [place(0), place(1)], combine, direct);
-                }
+                });
             }
-        }
-        self.packed = kept;
-    }
-
-    fn is_contiguous(&self, side: usize) -> bool {
-        let side = &self.contraction.sides[side];
-        let step = |access: usize, variable: usize| self.plan.accesses[access].place.factor(variable);
-        side.plain.zip(side.grouping.lane).is_some_and(|(access, (variable, _))| step(access, variable) == 1)
-    }
-
-    /// All tiles of a block of packed rows and packed lanes (or lanes where they are, if `direct`).
-    #[allow(clippy::too_many_arguments, reason = "ranges of three loops")]
-    fn tiles(
-        &mut self,
-        work: &Work<T>,
-        terms: &Range<usize>,
-        rows: Range<usize>,
-        lanes: &Range<usize>,
-        places: [usize; 2],
-        combine: bool,
-        direct: bool,
-    ) {
-        let [height, width] = work.tile;
-        let neutral = neutral(self.plan);
-        for lane in lanes.clone().step_by(width) {
-            let in_place = direct && lane + width <= lanes.end;
-            if direct && !in_place {
-                self.pack(work, 1, terms, &(lane..lanes.end), 0);
-            }
-            let panel = if direct { 0 } else { places[1] + (lane - lanes.start) * terms.len() };
-            let (b, offsets): (*const T, *const isize) = match in_place {
-                // SAFETY: `point_at` checked all lanes of the block.
-                true => (unsafe { self.in_place.0.add(lane - lanes.start) }, self.in_place.1.as_ptr()),
-                false => (self.panels[1].pointer(panel, width * terms.len()), self.in_panel.as_ptr()),
-            };
-            for row in rows.clone().step_by(height) {
-                let from = places[0] + (row - rows.start) * terms.len();
-                let a = self.panels[0].pointer(from, height * terms.len());
-                let shape = (height.min(rows.end - row), width.min(lanes.end - lane));
-                // SAFETY: `work` checked the whole target.
-                let to = unsafe { work.to.offset(row as isize * work.strides[0] + lane as isize * work.strides[1]) };
-                let strides = (work.strides[0], work.strides[1]);
-                let tile = Tile { terms: terms.len(), a, b, offsets, to, strides, shape, neutral, combine };
-                // SAFETY: panels hold whole tiles for all terms; in place, whole tiles were checked.
-                unsafe { (work.code)(&tile) };
-            }
-        }
-    }
-
-    /// Notes where the terms of contiguous lanes are.
-    fn point_at(&mut self, work: &Work<T>, terms: &Range<usize>, lanes: &Range<usize>) {
-        self.find(work, 1, terms, lanes);
-        let size = size_of::<T>() as isize;
-        let first = self.starts[0];
-        let offsets = self.starts.iter().map(|start| (*start as isize - first as isize) / size);
-        self.in_place.0 = first;
-        self.in_place.1.clear();
-        self.in_place.1.extend(offsets);
-    }
-
-    /// Finds the first element of every term of a plain operand, with all of `range` inside its buffer.
-    fn find(&mut self, work: &Work<T>, axis: usize, terms: &Range<usize>, range: &Range<usize>) -> isize {
-        let number = work.order[axis];
-        let side = &self.contraction.sides[number];
-        let access = &self.plan.accesses[side.plain.unwrap_or(0)];
-        let step = side.grouping.lane.map_or(0, |(variable, _)| access.place.factor(variable));
-        let buffer = self.machine.buffers[access.buffer];
-        self.set(work, axis, range.start);
-        self.starts.clear();
-        if side.straight {
-            if self.deltas[number].is_empty() {
-                self.measure(number, &access.place);
-            }
-            self.contraction.terms.iter().for_each(|v| self.machine.point[*v] = 0);
-            let origin = access.place.at(&self.machine.point);
-            let deltas = &self.deltas[number][terms.clone()];
-            let (least, most) = deltas.iter().fold((i64::MAX, i64::MIN), |(l, m), d| (l.min(*d), m.max(*d)));
-            let first = buffer.at(origin + least, (0, step), (1, range.len()));
-            buffer.at(origin + most, (0, step), (1, range.len()));
-            // SAFETY: the nearest and the farthest term are inside, and so are those between them.
-            self.starts
-                .extend(deltas.iter().map(|delta| unsafe { first.offset((delta - least) as isize) }.cast_const()));
         } else {
-            for term in terms.clone() {
-                self.term(term);
-                let start = access.place.at(&self.machine.point);
-                self.starts.push(buffer.at(start, (0, step), (1, range.len())));
-            }
-        }
-        step as isize
-    }
-
-    /// Notes what the terms of the table add to a place.
-    fn measure(&mut self, number: usize, place: &Linear) {
-        let factors: Vec<i64> = self.contraction.terms.iter().map(|v| place.factor(*v)).collect();
-        let delta = |term: &[i64]| term.iter().zip(&factors).map(|(value, factor)| value * factor).sum();
-        self.deltas[number] = self.table.chunks_exact(factors.len()).map(delta).collect();
-    }
-
-    fn set(&mut self, work: &Work<T>, axis: usize, position: usize) {
-        if let Some((variable, _)) = self.contraction.sides[work.order[axis]].grouping.lane {
-            self.machine.point[variable] = work.first[axis] + position as i64;
-        }
-    }
-
-    fn term(&mut self, term: usize) {
-        let variables = &self.contraction.terms;
-        let values = &self.table[term * variables.len()..];
-        variables.iter().zip(values).for_each(|(v, value)| self.machine.point[*v] = *value);
-    }
-
-    /// Packs some rows or lanes of some terms: tile by tile, term by term.
-    fn pack(&mut self, work: &Work<T>, axis: usize, terms: &Range<usize>, range: &Range<usize>, place: usize) {
-        if self.contraction.sides[work.order[axis]].plain.is_none() {
-            return self.compute(work, axis, terms, range, place);
-        }
-        let step = self.find(work, axis, terms, range);
-        let width = work.tile[axis];
-        for (number, begin) in (0..range.len()).step_by(width).enumerate() {
-            let count = width.min(range.len() - begin);
-            let panel = self.panels[axis].part(place + number * width * terms.len(), width * terms.len());
-            if step == 1 && count == width && axis == 1 {
-                // SAFETY: the panel has a whole tile for all terms, and `find` checked the whole range.
-                unsafe { (work.copy)(panel.as_mut_ptr(), &self.starts, begin) };
-                continue;
-            }
-            for (line, start) in panel.chunks_exact_mut(width).zip(&self.starts) {
-                let (filled, rest) = line.split_at_mut(count);
-                // SAFETY: `find` checked the whole range.
-                unsafe {
-                    let start = start.offset(begin as isize * step);
-                    // A call for a few numbers takes longer than they do.
-                    if step == 1 && count > T::PER_LINE {
-                        filled.copy_from_slice(std::slice::from_raw_parts(start, count));
-                    } else {
-                        filled.iter_mut().enumerate().for_each(|(i, to)| *to = *start.offset(i as isize * step));
-                    }
+            let (lanes, vectors) = self.lanes();
+            for lanes in lanes.parts(self.lane_block(vectors)) {
+                self.pack_lanes(lanes, vectors);
+                for rows in rows.parts(self.contraction.size.rows) {
+                    self.pack_rows(rows);
+                    self.tiles(rows, lanes, vectors);
                 }
-                rest.fill(T::ZERO);
             }
+        }
+    }
+
+    /// Calls `f` at each value of the output that rows are kept for, or once.
+    fn each_kept(&mut self, f: &mut dyn FnMut(&mut Self)) {
+        let Some(position) = self.contraction.kept else { return f(self) };
+        let Loop { variable, range } = &self.plan.loops[position];
+        let (low, high) = range.at(&self.machine.point);
+        for value in low..=high {
+            self.machine.point[*variable] = value;
+            f(self);
+        }
+    }
+
+    /// The lanes at the point, and the vectors of their tiles.
+    fn lanes(&self) -> (Block, usize) {
+        let lanes = self.range(1);
+        (lanes, tile::vectors::<T>(self.machine.level, lanes.count))
+    }
+
+    fn lane_block(&self, vectors: usize) -> usize {
+        let width = tile::size::<T>(self.machine.level, vectors)[1];
+        self.contraction.size.lanes / width * width
+    }
+
+    /// Lists where each term of a packed operand starts.
+    fn list_packed(&mut self, side: usize, width: usize) {
+        let count = self.count();
+        self.offsets[side].clear();
+        self.offsets[side].extend((0..count).map(|term| (term * width) as isize));
+    }
+
+    fn pack_rows(&mut self, rows: Block) {
+        let (height, terms) = (tile::size::<T>(self.machine.level, 1)[0], self.count());
+        self.list_packed(0, height);
+        let panel = self.machine.memory.panel.pointer(0, rows.count.next_multiple_of(height) * terms);
+        let first = if self.contraction.rows_in_place { rows.count / height * height } else { 0 };
+        let rows = Block { first: rows.first + first as i64, count: rows.count - first };
+        if rows.count > 0 {
+            self.pack(0, rows, height, panel.wrapping_add(first * terms));
+        }
+    }
+
+    fn pack_lanes(&mut self, lanes: Block, vectors: usize) {
+        let width = tile::size::<T>(self.machine.level, vectors)[1];
+        self.list_packed(1, width);
+        if !self.contraction.in_place {
+            self.pack(1, lanes, width, self.scratch(lanes.count, width));
+        }
+    }
+
+    /// Room for so many lanes in tiles of some width, for all terms at hand.
+    fn scratch(&self, lanes: usize, width: usize) -> *mut T {
+        let elements = lanes.next_multiple_of(width) * self.count();
+        self.machine.buffers[self.contraction.scratch].at(0, [(1, elements)])
+    }
+
+    /// All tiles of a block of packed rows and of packed lanes (or lanes where they are).
+    fn tiles(&mut self, rows: Block, lanes: Block, vectors: usize) {
+        let [height, width] = tile::size::<T>(self.machine.level, vectors);
+        let terms = self.count();
+        let (target, strides) = self.target(rows, lanes);
+        let in_place = self.contraction.in_place.then(|| self.find(1, lanes));
+        let rows_in_place = self.contraction.rows_in_place.then(|| self.find(0, rows));
+        let panel = self.scratch(if in_place.is_some() { width } else { lanes.count }, width);
+        for lane in (0..lanes.count).step_by(width) {
+            let (mut b, mut lane_offsets) = (panel.wrapping_add(lane * terms).cast_const(), self.offsets[1].as_ptr());
+            let part = Block { first: lanes.first + lane as i64, count: width.min(lanes.count - lane) };
+            match in_place {
+                Some((first, _)) if part.count == width => {
+                    (b, lane_offsets) = (first.wrapping_add(lane), self.terms.deltas[1].as_ptr());
+                }
+                // A tile reads whole vectors.
+                Some(_) => {
+                    b = panel;
+                    self.pack(1, part, width, panel);
+                }
+                None => {}
+            }
+            for row in (0..rows.count).step_by(height) {
+                let low = rows.count - row <= height / 2;
+                let ((a, a_step), row_offsets) = match rows_in_place {
+                    Some((first, step)) if rows.count - row >= height => {
+                        ((first.wrapping_offset(row as isize * step), step), self.terms.deltas[0].as_ptr())
+                    }
+                    _ => {
+                        let panel = self.machine.memory.panel.pointer(row * terms, height * terms);
+                        ((panel.cast_const(), 1), self.offsets[0].as_ptr())
+                    }
+                };
+                let offsets = [row_offsets, lane_offsets];
+                let to = target.wrapping_offset(row as isize * strides[0] + lane as isize * strides[1]);
+                let shape = [height.min(rows.count - row), part.count];
+                let (neutral, combine) = (neutral(self.plan), self.combine);
+                let tile = Tile { vectors, low, terms, a, a_step, b, offsets, to, strides, shape, neutral, combine };
+                // SAFETY: panels hold whole tiles for all terms, lanes in place and the target were checked.
+                unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
+            }
+        }
+    }
+
+    /// The target of some rows and lanes, and its steps, with all of it inside its buffer.
+    fn target(&mut self, rows: Block, lanes: Block) -> (*mut T, [isize; 2]) {
+        let Access { buffer, place } = &self.plan.accesses[0];
+        let sides = &self.contraction.sides;
+        let steps = [0, 1].map(|side| place.factor(sides[side].variable));
+        self.machine.point[sides[0].variable] = rows.first;
+        self.machine.point[sides[1].variable] = lanes.first;
+        let start = place.at(&self.machine.point);
+        let target = self.machine.buffers[*buffer].at(start, [(steps[0], rows.count), (steps[1], lanes.count)]);
+        (target, steps.map(|step| step as isize))
+    }
+
+    /// The first element of a plain operand at the first term, and its step, with some rows or lanes of all terms at hand
+    /// inside its buffer.
+    fn find(&mut self, side: usize, block: Block) -> (*const T, isize) {
+        let Side { variable, plain, .. } = &self.contraction.sides[side];
+        let Access { buffer, place } = &self.plan.accesses[plain.unwrap_or(0)];
+        self.machine.point[*variable] = block.first;
+        self.set_term(None);
+        let (step, origin) = (place.factor(*variable), place.at(&self.machine.point));
+        let buffer = self.machine.buffers[*buffer];
+        let deltas = &self.terms.deltas[side];
+        for delta in [deltas.iter().min(), deltas.iter().max()].into_iter().flatten() {
+            buffer.at(origin + *delta as i64, [(step, block.count)]);
+        }
+        (buffer.pointer.wrapping_offset(origin as isize), step as isize)
+    }
+
+    /// Sets the variables of the reduction to one of the terms at hand, or to their first values.
+    fn set_term(&mut self, term: Option<usize>) {
+        let loops = &self.plan.loops[self.plan.outputs..];
+        for (number, l) in loops.iter().enumerate() {
+            let value = term.map_or(0, |term| self.terms.values[term * loops.len() + number]);
+            self.machine.point[l.variable] = self.terms.first[number] + value;
+        }
+    }
+
+    /// Packs some rows or lanes of the terms at hand: tile by tile, term by term.
+    fn pack(&mut self, side: usize, block: Block, width: usize, panel: *mut T) {
+        if self.contraction.sides[side].plain.is_none() {
+            return self.compute(side, block, width, panel);
+        }
+        let (first, step) = self.find(side, block);
+        let terms = self.count();
+        for begin in (0..block.count).step_by(width) {
+            let count = width.min(block.count - begin);
+            let (from, tile) = (first.wrapping_offset(begin as isize * step), panel.wrapping_add(begin * terms));
+            let lines = Lines { from, step, deltas: &self.terms.deltas[side], count, width };
+            // SAFETY: the caller's panel has whole tiles for all terms, and `find` checked all of the block.
+            unsafe { copy_lines(self.machine.level, lines, tile) };
         }
     }
 
     /// The same for an operand that has to be computed.
-    fn compute(&mut self, work: &Work<T>, axis: usize, terms: &Range<usize>, range: &Range<usize>, place: usize) {
-        let side = &self.contraction.sides[work.order[axis]];
-        let context = Context { plan: self.plan, grouping: &side.grouping };
-        let width = work.tile[axis];
-        let most = block::<T>() / width * width;
-        self.machine.prepare(&side.code);
-        for (k, term) in terms.clone().enumerate() {
-            self.term(term);
-            for begin in (0..range.len()).step_by(most) {
-                let count = most.min(range.len() - begin);
-                self.set(work, axis, range.start + begin);
-                (self.machine.rows, self.machine.lanes, self.machine.pitch) = (1, count, count);
-                side.code.levels.iter().for_each(|level| execute(self.machine, &context, level));
-                for (number, from) in (0..count).step_by(width).enumerate() {
-                    let tile = place + (begin / width + number) * width * terms.len() + k * width;
-                    let line = self.panels[axis].part(tile, width);
-                    let filled = width.min(count - from);
-                    match side.code.result {
-                        Source::Block(b) => {
-                            let values = self.machine.blocks.part(b * block::<T>() + from, filled);
-                            line[..filled].copy_from_slice(values);
-                        }
-                        Source::Scalar(s) => line[..filled].fill(self.machine.scalars.get(s)),
-                        Source::None | Source::Rows(_) | Source::Memory(_) | Source::Accumulator => {}
-                    }
-                    line[filled..].fill(T::ZERO);
+    fn compute(&mut self, side: usize, block: Block, width: usize, panel: *mut T) {
+        let Side { variable, grouping, code, .. } = &self.contraction.sides[side];
+        let context = Context { plan: self.plan, grouping };
+        let terms = self.count();
+        self.machine.prepare(code);
+        for term in 0..terms {
+            self.set_term(Some(term));
+            self.machine.point[*variable] = block.first;
+            (self.machine.rows, self.machine.lanes, self.machine.pitch) = (1, block.count, block.count);
+            code.levels.iter().for_each(|level| execute(self.machine, &context, level));
+            let values = self.machine.view(&context, code.result, Domain::Block);
+            let step = isize::from(values.vector);
+            for begin in (0..block.count).step_by(width) {
+                let count = width.min(block.count - begin);
+                // SAFETY: the caller's panel has whole tiles for all terms, and there are as many values.
+                unsafe {
+                    let to = panel.add(begin * terms + term * width);
+                    copy(values.pointer.wrapping_offset(begin as isize * step), step, count, to, width);
                 }
             }
         }
     }
 
     /// An empty reduction.
-    fn fill(&mut self, work: &Work<T>) {
-        for row in 0..work.counts[0] {
-            for lane in 0..work.counts[1] {
-                let step = row as isize * work.strides[0] + lane as isize * work.strides[1];
-                // SAFETY: `work` checked the whole target.
-                unsafe { *work.to.offset(step) = neutral(self.plan) };
+    fn fill(&mut self, rows: Block) {
+        let lanes = self.range(1);
+        if rows.count == 0 || lanes.count == 0 {
+            return;
+        }
+        let (target, strides) = self.target(rows, lanes);
+        for (row, lane) in (0..rows.count).flat_map(|row| (0..lanes.count).map(move |lane| (row, lane))) {
+            // SAFETY: the whole target was checked.
+            unsafe { *target.offset(row as isize * strides[0] + lane as isize * strides[1]) = neutral(self.plan) };
+        }
+    }
+}
+
+/// Where the numbers of a tile are: so many at these steps, from each of some distances on.
+#[derive(Clone, Copy)]
+struct Lines<'a, T> {
+    from: *const T,
+    step: isize,
+    deltas: &'a [isize],
+    count: usize,
+    width: usize,
+}
+
+by_level! { copy_lines<T>(lines: Lines<'_, T>, to: *mut T) = copy_all }
+
+/// # Safety
+/// All lines exist, and there is room for as many of the width.
+#[inline(always)]
+unsafe fn copy_all<T: Real, I: Isa>(lines: Lines<'_, T>, to: *mut T) {
+    let Lines { from, step, deltas, count, width } = lines;
+    for (term, delta) in deltas.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { copy(from.wrapping_offset(*delta), step, count, to.add(term * width), width) };
+    }
+}
+
+/// Copies some numbers, and zeros up to a width.
+///
+/// # Safety
+/// There are `count` numbers at these steps, and room for `width`.
+#[inline(always)]
+unsafe fn copy<T: Real>(from: *const T, step: isize, count: usize, to: *mut T, width: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if step == 1 && count == width && width.is_multiple_of(4) {
+            (0..width).step_by(4).for_each(|at| *to.add(at).cast::<[T; 4]>() = *from.add(at).cast::<[T; 4]>());
+        } else {
+            match step {
+                2 => (0..count).for_each(|at| *to.add(at) = *from.add(2 * at)),
+                _ => (0..count).for_each(|at| *to.add(at) = *from.offset(at as isize * step)),
             }
+            (count..width).for_each(|at| *to.add(at) = T::ZERO);
         }
     }
 }
 
 fn neutral<T: Real>(plan: &Plan<T>) -> T {
     T::of(plan.reduction.map_or(0.0, ReduceOp::neutral))
-}
-
-/// The form that wastes least on the edges.
-fn choose<T: Real>(level: Level, counts: [usize; 2]) -> Form {
-    if counts[0] <= 2 {
-        return Form::Flat;
-    }
-    let cost = |choice: Form| counts[1].next_multiple_of(form::<T>(level, choice).1) as f64;
-    // A narrow tile loads a little more for each product.
-    if cost(Form::Narrow) * 1.08 < cost(Form::Tall) { Form::Narrow } else { Form::Tall }
 }

@@ -4,22 +4,34 @@
 
 use super::real::Isa;
 
-/// The functions that block instructions know.
-pub trait Elementary: Sized {
-    /// `sin` and `cos` are good up to here.
-    const LARGEST_ANGLE: Self;
-    fn exp<I: Isa>(self) -> Self;
-    fn expm1<I: Isa>(self) -> Self;
-    fn log<I: Isa>(self) -> Self;
-    fn log1p<I: Isa>(self) -> Self;
-    fn sin<I: Isa>(self) -> Self;
-    fn cos<I: Isa>(self) -> Self;
-    fn tanh<I: Isa>(self) -> Self;
-    fn erf<I: Isa>(self) -> Self;
-    fn sigmoid<I: Isa>(self) -> Self;
-    fn softplus<I: Isa>(self) -> Self;
-    fn pow<I: Isa>(self, exponent: Self) -> Self;
+/// Declares the functions that block instructions know, and where each type has them.
+macro_rules! functions {
+    ($($name:ident)*) => {
+        pub trait Elementary: Sized {
+            /// `sin` and `cos` are good up to here.
+            const LARGEST_ANGLE: Self;
+            fn pow<I: Isa>(self, exponent: Self) -> Self;
+            $(fn $name<I: Isa>(self) -> Self;)*
+        }
+        functions! { f64 in double up to 1e9: $($name)* }
+        functions! { f32 in single up to 1e5: $($name)* }
+    };
+    ($type:ident in $module:ident up to $angle:literal: $($name:ident)*) => {
+        impl Elementary for $type {
+            const LARGEST_ANGLE: $type = $angle;
+            #[inline(always)]
+            fn pow<I: Isa>(self, exponent: $type) -> $type {
+                $module::pow::<I>(self, exponent)
+            }
+            $(#[inline(always)]
+            fn $name<I: Isa>(self) -> $type {
+                $module::$name::<I>(self)
+            })*
+        }
+    };
 }
+
+functions! { exp expm1 log log1p sin cos tanh erf sigmoid softplus }
 
 /// A number as the unevaluated sum of two.
 #[derive(Clone, Copy)]
@@ -344,7 +356,7 @@ macro_rules! elementary {
     };
 }
 
-pub mod f64_constants {
+mod f64_constants {
     pub const MANTISSA: u32 = 52;
     pub const SPLIT: u32 = 27;
     pub const BIAS_1: u64 = 1024;
@@ -478,7 +490,7 @@ pub mod f64_constants {
     ];
 }
 
-pub mod f32_constants {
+mod f32_constants {
     pub const MANTISSA: u32 = 23;
     pub const SPLIT: u32 = 12;
     pub const BIAS_1: u32 = 128;
@@ -531,62 +543,3 @@ pub mod f32_constants {
 
 elementary!(double, f64, f64_constants);
 elementary!(single, f32, f32_constants);
-
-macro_rules! functions {
-    ($type:ident, $module:ident) => {
-        #[inline(always)]
-        fn exp<I: Isa>(self) -> $type {
-            $module::exp::<I>(self)
-        }
-        #[inline(always)]
-        fn expm1<I: Isa>(self) -> $type {
-            $module::expm1::<I>(self)
-        }
-        #[inline(always)]
-        fn log<I: Isa>(self) -> $type {
-            $module::log::<I>(self)
-        }
-        #[inline(always)]
-        fn log1p<I: Isa>(self) -> $type {
-            $module::log1p::<I>(self)
-        }
-        #[inline(always)]
-        fn tanh<I: Isa>(self) -> $type {
-            $module::tanh::<I>(self)
-        }
-        #[inline(always)]
-        fn sigmoid<I: Isa>(self) -> $type {
-            $module::sigmoid::<I>(self)
-        }
-        #[inline(always)]
-        fn softplus<I: Isa>(self) -> $type {
-            $module::softplus::<I>(self)
-        }
-        #[inline(always)]
-        fn sin<I: Isa>(self) -> $type {
-            $module::sin::<I>(self)
-        }
-        #[inline(always)]
-        fn cos<I: Isa>(self) -> $type {
-            $module::cos::<I>(self)
-        }
-        #[inline(always)]
-        fn erf<I: Isa>(self) -> $type {
-            $module::erf::<I>(self)
-        }
-        #[inline(always)]
-        fn pow<I: Isa>(self, exponent: $type) -> $type {
-            $module::pow::<I>(self, exponent)
-        }
-    };
-}
-
-impl Elementary for f64 {
-    const LARGEST_ANGLE: f64 = 1e9;
-    functions!(f64, double);
-}
-
-impl Elementary for f32 {
-    const LARGEST_ANGLE: f32 = 1e5;
-    functions!(f32, single);
-}

@@ -1,43 +1,56 @@
 //! Which loops of a leaf are taken in groups: as the lanes of instructions, and as rows of these.
+//!
+//! They are those that the nest has in lanes and unrolled. Where it names no lanes, since conditions depend on every loop or there is
+//! little to do, the innermost output is taken; and where it names no rows, the innermost other output of some length, as
+//! instructions are worth their while on many elements only.
 
-use super::execute::PARTS;
-use super::leaf::{Access, Loop, Node, Plan};
+use super::leaf::{Access, Loop, Plan};
 use super::linear::Linear;
 use super::real::Real;
+use gradix::nest::Leaf;
 
-/// The loops that the schedule would take as lanes and as rows.
-#[derive(Clone, Copy)]
-pub struct Hints {
+/// The positions of loops that the nest takes in groups: lanes, and up to two that are unrolled.
+#[derive(Clone, Debug)]
+pub struct Groups {
     pub lanes: Option<usize>,
     pub rows: Option<usize>,
+    pub columns: Option<usize>,
 }
 
-impl Hints {
-    /// Two loops become one at the place of the first.
-    pub fn join(&mut self, outer: usize, inner: usize) {
-        let joined = |position: usize| {
-            let position = if position == inner { outer } else { position };
-            position - usize::from(position > inner)
-        };
-        (self.lanes, self.rows) = (self.lanes.map(joined), self.rows.map(joined));
-        self.rows = self.rows.filter(|rows| self.lanes != Some(*rows));
+impl Groups {
+    pub fn of(leaf: &Leaf) -> Self {
+        let mut unrolled = leaf.unrolled().map(|(position, _)| position);
+        Groups { lanes: leaf.lanes(), rows: unrolled.next(), columns: unrolled.next() }
+    }
+
+    /// The loop at one position goes to a later one.
+    pub fn move_inside(&mut self, from: usize, to: usize) {
+        for position in [&mut self.lanes, &mut self.rows, &mut self.columns].into_iter().flatten() {
+            match *position {
+                p if p == from => *position = to,
+                p if p > from && p <= to => *position -= 1,
+                _ => {}
+            }
+        }
     }
 }
 
 /// Which variables run over vectors.
 ///
-/// No range depends on them, and apart from lanes that are split no guard or index condition does (but for uneven rows),
-/// so all points of a group do the same.
+/// No range depends on the lanes, and apart from lanes that are split no guard or index condition does, so all lanes do the
+/// same; and so do as many rows as [`Plan::even_rows`] says.
 #[derive(Clone, Debug, Default)]
 pub struct Grouping {
     /// The variable that runs along instructions, and its loop.
     pub lane: Option<(usize, usize)>,
     /// An output that instructions run across, and its loop. No index expression has it in a floor.
     pub row: Option<(usize, usize)>,
+    /// The variables that may move from row to row: that of the rows, and those whose ranges depend on it.
+    pub moving: Vec<usize>,
     /// A range of the reduction, a guard or an index condition depends on the row: groups end where they change.
     pub uneven: bool,
-    /// Rows have this few lanes, and blocks run as one row; what does not lie so is put into blocks.
-    pub packed: Option<i64>,
+    /// The rows are the innermost loop of the reduction, whose lanes are outputs: some terms at a time.
+    pub stacked: bool,
     /// The lane is a reduction.
     pub folded: bool,
     /// A guard or index condition depends on the lane: blocks are split where an outcome changes.
@@ -46,127 +59,66 @@ pub struct Grouping {
     pub levels: Vec<usize>,
 }
 
+/// More rows than these are not better.
+const ENOUGH_ROWS: i64 = 32;
+/// So many outputs at a time are worth an instruction.
+const ENOUGH_OUTPUTS: i64 = 256;
+
 /// How the points of a leaf are taken in groups.
-pub fn group<T: Real>(plan: &Plan<T>, hints: Hints) -> Grouping {
+pub fn group<T: Real>(plan: &Plan<T>, shape: &Groups) -> Grouping {
     let target = &plan.accesses[0];
     let shifted = |access: &Access| access.buffer == target.buffer && access.place != target.place;
-    let lane = match plan.accesses.iter().any(shifted) {
-        true => None,
-        false => hints.lanes.filter(|p| plan.is_lane(*p) && !plan.is_short_fold(*p)).or_else(|| plan.best_lane()),
-    };
+    let lane = shape.lanes.filter(|p| plan.is_splittable(*p)).or_else(|| plan.innermost());
+    let lane = lane.filter(|_| !plan.accesses.iter().any(shifted));
     let mut levels: Vec<usize> = plan.loops[plan.outputs..].iter().map(|l| l.variable).collect();
     let Some(lane) = lane else { return Grouping { levels, ..Grouping::default() } };
     levels.retain(|variable| *variable != plan.loops[lane].variable);
-    let row = plan.best_row(lane, hints.rows);
+    let mut rows: Vec<usize> = shape.rows.into_iter().chain((0..plan.outputs).rev()).collect();
+    rows.retain(|row| *row != lane && plan.is_row(*row, lane));
+    rows.sort_by_key(|row| -plan.loops[*row].range.extent.min(ENOUGH_ROWS));
+    let row = rows.first().copied();
+    let stacked = plan.terms_as_rows(lane, row);
+    let row = stacked.or(row);
     let with_variable = |p: usize| (plan.loops[p].variable, p);
     Grouping {
         lane: Some(with_variable(lane)),
         row: row.map(with_variable),
+        moving: row.map_or_else(Vec::new, |row| plan.moving(row)),
         uneven: row.is_some_and(|row| !plan.is_free(row)),
-        packed: row.and_then(|row| packed(plan, lane, row)),
+        stacked: stacked.is_some(),
         folded: lane >= plan.outputs,
         split: !plan.is_free(lane),
         levels,
     }
 }
 
-/// The number of lanes, if rows are so short that it pays to put all operands into blocks without gaps, whose rows run
-/// as one. About how many cycles a row takes decides.
-fn packed<T: Real>(plan: &Plan<T>, lane: usize, row: usize) -> Option<i64> {
-    let extent = plan.extents()[lane];
-    if lane >= plan.outputs || extent >= SPREAD as f64 || !plan.is_free(lane) {
-        return None;
-    }
-    let (lane, row) = (plan.loops[lane].variable, plan.loops[row].variable);
-    let steps = |access: &Access| (access.place.factor(row), access.place.factor(lane));
-    let cost = |access: &Access| match steps(access) {
-        (across, 1) if across == extent as i64 => 0,
-        (0, 0) => 0,
-        (0, _) | (_, 0) => 2,
-        (_, 1) => 10,
-        // It is put into a block anyway.
-        _ => 0,
-    };
-    let computed = |node: &&Node<T>| matches!(node, Node::Unary(..) | Node::Binary(..) | Node::Select(..));
-    let apart = 8 * plan.graph.nodes.iter().filter(computed).count();
-    (plan.accesses.iter().map(cost).sum::<usize>() < apart).then_some(extent as i64)
-}
-
-/// Rows of fewer lanes can be spread.
-pub const SPREAD: usize = 16;
-
 impl<T: Real> Plan<T> {
-    /// The output to take as rows beside these lanes: one of some length, the schedule's or else the innermost; if
-    /// there is none, the longest.
-    pub fn best_row(&self, lane: usize, hint: Option<usize>) -> Option<usize> {
-        let extents = self.extents();
-        let mut rows: Vec<usize> = hint.into_iter().chain((0..self.outputs).rev()).collect();
-        rows.retain(|p| *p != lane && self.is_row(*p, lane));
-        rows.sort_by(|a, b| extents[*b].min(LONG).total_cmp(&extents[*a].min(LONG)));
-        rows.first().copied()
+    /// The innermost output or else the innermost reduction that can be lanes; one that needs no splitting, if there is.
+    fn innermost(&self) -> Option<usize> {
+        let loops = || (0..self.outputs).rev().chain(self.loops.len().checked_sub(1));
+        loops()
+            .find(|p| self.is_free(*p) && self.is_splittable(*p))
+            .or_else(|| loops().find(|p| self.is_splittable(*p)))
     }
 
-    /// Whether an output can be taken as rows: in some number at a time, all of them do the same.
-    fn is_row(&self, position: usize, lane: usize) -> bool {
-        let (variable, lane) = (self.loops[position].variable, self.loops[lane].variable);
-        let inner = &self.loops[self.outputs..];
-        let of_group = |v: usize| v == lane || inner.iter().any(|l| l.variable == v);
-        let apart = |l: &Linear| !l.uses(variable) || !l.variables().any(of_group);
-        let mut conditions = self.guards.iter().chain(&self.graph.conditions).map(|c| &c.linear);
-        position < self.outputs
-            && !self.is_repeated(position)
-            && self.is_straight(position)
-            && !self.loops[..self.outputs].iter().any(|l| l.range.uses(variable))
-            && inner.iter().all(|l| !l.range.uses(variable) || !l.range.variables().any(of_group))
-            && !inner.iter().any(|l| l.range.bends_at(variable))
-            && conditions.all(|l| apart(l) && !l.bends_at(variable))
-    }
-
-    /// How many rows from the point on, up to `most`, have the same ranges and outcomes of conditions.
-    pub fn even_rows(&self, point: &mut [i64], row: usize, most: usize) -> usize {
-        let conditions = self.guards.iter().chain(&self.graph.conditions);
-        let run = conditions.map(|c| c.run(point, row)).fold(most as i64, i64::min);
-        let moving = || self.loops[self.outputs..].iter().map(|l| &l.range).filter(|range| range.uses(row));
-        let first: Vec<(i64, i64)> = moving().map(|range| range.at(point)).collect();
-        let start = point[row];
-        let mut is_same = |count: i64| {
-            point[row] = start + count;
-            let same = moving().zip(&first).all(|(range, first)| range.at(point) == *first);
-            point[row] = start;
-            same
-        };
-        // A lower end is convex in the row and an upper end concave, so what is the same at the next row is the same
-        // up to some row and never after.
-        if first.is_empty() || run == 1 || is_same(1) && is_same(run - 1) {
-            return run as usize;
-        }
-        if !is_same(1) {
-            return 1;
-        }
-        let (mut same, mut other) = (1, run - 1);
-        while same + 1 < other {
-            let middle = same + (other - same) / 2;
-            if is_same(middle) { same = middle } else { other = middle }
-        }
-        same as usize + 1
-    }
-
-    /// Whether no range, guard or index condition depends on a loop that may be taken as lanes.
-    pub fn is_free(&self, position: usize) -> bool {
+    /// Whether a loop may be taken as lanes if these are split where a guard or condition changes.
+    fn is_splittable(&self, position: usize) -> bool {
         let Some(Loop { variable, .. }) = self.loops.get(position) else { return false };
-        let innermost = position + 1 == self.loops.len();
-        (position < self.outputs || innermost)
+        (position < self.outputs || position + 1 == self.loops.len())
+            && !self.is_repeated(position)
             && !self.loops.iter().any(|l| l.range.uses(*variable))
-            && !self.guards.iter().chain(&self.graph.conditions).any(|c| c.linear.uses(*variable))
+            && !self.conditions().any(|l| l.bends_at(*variable))
     }
 
-    /// Whether a loop is a reduction of so few terms that putting them together takes longer than they do.
-    fn is_short_fold(&self, position: usize) -> bool {
-        position >= self.outputs && self.extents()[position] < PARTS as f64
-    }
-
-    fn is_lane(&self, position: usize) -> bool {
-        !self.is_repeated(position) && (self.is_free(position) || self.is_splittable(position))
+    /// The innermost loop of a reduction, if its terms rather than an output are taken as rows: outputs are few.
+    fn terms_as_rows(&self, lane: usize, row: Option<usize>) -> Option<usize> {
+        let (extent, last) = (|p: usize| self.loops[p].range.extent, self.loops.len().checked_sub(1)?);
+        let outputs = extent(lane).saturating_mul(row.map_or(1, extent));
+        let variable = self.loops[last].variable;
+        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
+        let fits =
+            lane < self.outputs && last >= self.outputs && self.is_free(last) && places.all(|l| !l.bends_at(variable));
+        (fits && outputs < ENOUGH_OUTPUTS && extent(last) > row.map_or(1, extent)).then_some(last)
     }
 
     /// Whether all values of an output write to the same elements, one after the other.
@@ -174,43 +126,65 @@ impl<T: Real> Plan<T> {
         position < self.outputs && !self.accesses[0].place.uses(self.loops[position].variable)
     }
 
-    /// Whether a loop may be taken as lanes if these are split where a guard or condition changes.
-    fn is_splittable(&self, position: usize) -> bool {
-        let Some(Loop { variable, .. }) = self.loops.get(position) else { return false };
-        (position < self.outputs || position + 1 == self.loops.len())
-            && !self.loops.iter().any(|l| l.range.uses(*variable))
-            && !self.guards.iter().chain(&self.graph.conditions).any(|c| c.linear.bends_at(*variable))
-    }
-
-    /// Whether every index expression is linear in a loop's variable.
-    pub fn is_straight(&self, position: usize) -> bool {
+    /// Whether no range, guard or index condition depends on a loop.
+    pub fn is_free(&self, position: usize) -> bool {
         let variable = self.loops[position].variable;
-        let places = self.accesses.iter().map(|access| &access.place);
-        !places.chain(&self.graph.indices).any(|linear| linear.bends_at(variable))
+        !self.loops.iter().any(|l| l.range.uses(variable)) && !self.conditions().any(|l| l.uses(variable))
     }
 
-    /// About how many values each loop has.
-    pub fn extents(&self) -> Vec<f64> {
-        let middle = self.middle();
-        let extent = |(low, high): (i64, i64)| (high - low + 1).max(0) as f64;
-        self.loops.iter().map(|l| extent(l.range.at(&middle))).collect()
+    /// The variables that move from row to row: that of the rows, and those whose ranges depend on it.
+    fn moving(&self, row: usize) -> Vec<usize> {
+        let variable = self.loops[row].variable;
+        let inner = self.loops[self.outputs..].iter().filter(|l| l.range.uses(variable)).map(|l| l.variable);
+        std::iter::once(variable).chain(inner).collect()
     }
 
-    /// The innermost output with contiguous results, else the innermost reduction, else the innermost output. Of equals,
-    /// those that need no splitting come first; of short ones in any case.
-    fn best_lane(&self) -> Option<usize> {
-        let extents = self.extents();
-        let unit = |p: &usize| *p < self.outputs && self.accesses[0].place.factor(self.loops[*p].variable) == 1;
-        let mut usable: Vec<usize> = (0..self.loops.len()).rev().filter(|p| self.is_lane(*p)).collect();
-        usable.sort_by_key(|p| match extents[*p] < SHORT {
-            false => (false, !unit(p), !self.is_free(*p)),
-            true => (true, !self.is_free(*p), !unit(p)),
-        });
-        usable.first().copied()
+    /// Whether an output can be taken as rows: in some number at a time, all of them do the same.
+    fn is_row(&self, position: usize, lane: usize) -> bool {
+        let (variable, lane) = (self.loops[position].variable, self.loops[lane].variable);
+        let (outputs, inner) = self.loops.split_at(self.outputs);
+        let moving = self.moving(position);
+        let of_group = |v: usize| v == lane || inner.iter().any(|l| l.variable == v);
+        // Where one of several bounds moves, which of them counts must not depend on the points of a group.
+        let even = |linears: &[&Linear]| {
+            let fixed = !linears.iter().any(|l| moving.iter().any(|v| l.uses(*v)));
+            fixed || linears.iter().all(|l| !l.bends_at(variable) && !l.variables().any(of_group))
+        };
+        let bounds = |l: &Loop| even(&l.range.low.iter().chain(&l.range.high).collect::<Vec<_>>());
+        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
+        !self.is_repeated(position)
+            && places.all(|l| !moving.iter().any(|v| l.bends_at(*v)))
+            && !outputs.iter().any(|l| l.range.uses(variable))
+            && inner.iter().all(bounds)
+            && self.conditions().all(|l| even(&[l]))
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &Linear> {
+        self.guards.iter().chain(&self.graph.conditions).map(|c| &c.linear)
+    }
+
+    /// How many rows from the point on, up to `most`, do the same: conditions have the same outcomes, and ranges the same
+    /// number of values. `slopes` becomes what each variable adds from row to row.
+    pub fn even_rows(&self, point: &mut [i64], slopes: &mut [i64], row: usize, most: usize) -> usize {
+        let conditions = self.guards.iter().chain(&self.graph.conditions);
+        let mut rows = conditions.map(|c| c.run(point, row)).fold(most as i64, i64::min);
+        let start = point[row];
+        for Loop { variable, range } in self.loops[self.outputs..].iter().filter(|l| l.range.uses(row)) {
+            let mut at = |r: i64| {
+                point[row] = start + r;
+                range.at(point)
+            };
+            let (first, second) = (at(0), at(1));
+            let slope = second.0 - first.0;
+            // A lower end is convex in the row and an upper end concave: if they lie on a line at the second and the last
+            // row, then at all between.
+            let on_line = |(low, high): (i64, i64), r: i64| low == first.0 + slope * r && high == first.1 + slope * r;
+            while rows > 1 && !(on_line(second, 1) && on_line(at(rows - 1), rows - 1)) {
+                rows = if on_line(second, 1) { rows / 2 } else { 1 };
+            }
+            slopes[*variable] = slope;
+        }
+        point[row] = start;
+        rows as usize
     }
 }
-
-/// Loops of fewer values are not worth vectors.
-const SHORT: f64 = 8.0;
-/// More rows than this are not better.
-const LONG: f64 = 32.0;

@@ -1,13 +1,14 @@
 //! A leaf of a nest with numbers for the sizes, and how its points are taken in groups.
+//!
+//! What is added to its own target, `y[j] = y[j] + e[i, j]`, is taken as a reduction that goes on: `y[j] += sum[i] e[i, j]`.
 
 use super::code::{Code, compile};
 use super::contract::{Contraction, contraction};
+use super::dots::{Dots, dots};
 use super::failed;
-use super::grouping::{Grouping, Hints, group};
+use super::grouping::{Grouping, Groups, group};
 use super::linear::{Bounds, Condition, Linear, Translator};
 use super::real::Real;
-use super::reshape::reshape;
-use super::sweep::{Sweep, sweep};
 use gradix::diagnostic::Diagnostic;
 use gradix::nest::{Leaf, Nest};
 use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, TensorId, UnaryOp};
@@ -26,15 +27,20 @@ pub struct Plan<T> {
     pub guards: Vec<Condition>,
     pub graph: Graph<T>,
     pub grouping: Grouping,
-    /// Set where the leaf runs on register tiles.
-    pub contraction: Option<Contraction<T>>,
-    /// Set where it runs row by row, with the results in registers.
-    pub sweep: Option<Sweep<T>>,
-    /// Values of the variables of work and tiles, for estimates.
-    pub sample: Vec<i64>,
+    pub way: Way<T>,
     /// The code where there are no conditions on indices.
     only: OnceLock<Arc<Code<T>>>,
     variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
+}
+
+/// How a leaf runs.
+pub enum Way<T> {
+    /// Instruction by instruction.
+    Blocks,
+    /// On packed panels, in register tiles.
+    Panels(Box<Contraction<T>>),
+    /// In register tiles whose lanes are the reduction.
+    Dots(Dots),
 }
 
 /// Something that runs over the outputs of a plan: all but those that it takes in groups are loops around it.
@@ -99,7 +105,9 @@ pub enum Node<T> {
 }
 
 /// A condition of a select.
+#[derive(Clone)]
 pub enum Test {
+    Known(bool),
     /// Decided by the indices: the number of a condition.
     Index(usize),
     Compare(Comparison, usize, usize),
@@ -108,50 +116,117 @@ pub enum Test {
     Or(Box<Test>, Box<Test>),
 }
 
-/// The translation of a leaf; `extents` are those of all buffers, and `sample` has likely values of the variables of
-/// work and tiles.
-pub fn plan<T: Real>(
-    nest: &Nest,
-    leaf: &Leaf,
-    extents: &[Vec<i64>],
-    sample: Vec<i64>,
-    translator: &mut Translator<'_>,
-) -> Result<Plan<T>, Diagnostic> {
-    let translate = |l: &gradix::nest::Loop, translator: &mut Translator<'_>| {
-        Ok(Loop { variable: l.variable.number(), range: translator.range(l.variable.number(), &l.range)? })
-    };
-    let loops = leaf.loops.iter().map(|l| translate(l, translator)).collect::<Result<Vec<_>, Diagnostic>>()?;
+impl Test {
+    /// The condition, given the outcomes of those on indices: none of these is left.
+    pub fn settled(&self, outcomes: &[bool]) -> Test {
+        match self {
+            Test::Index(number) => Test::Known(outcomes[*number]),
+            Test::Known(_) | Test::Compare(..) => self.clone(),
+            Test::Not(a) => match a.settled(outcomes) {
+                Test::Known(outcome) => Test::Known(!outcome),
+                a => Test::Not(Box::new(a)),
+            },
+            Test::And(a, b) | Test::Or(a, b) => {
+                // What decides the whole: a condition that fails in `and`, one that holds in `or`.
+                let decisive = matches!(self, Test::Or(..));
+                match (a.settled(outcomes), b.settled(outcomes)) {
+                    (Test::Known(one), other) | (other, Test::Known(one)) => {
+                        if one == decisive {
+                            Test::Known(one)
+                        } else {
+                            other
+                        }
+                    }
+                    (a, b) if decisive => Test::Or(Box::new(a), Box::new(b)),
+                    (a, b) => Test::And(Box::new(a), Box::new(b)),
+                }
+            }
+        }
+    }
+}
+
+/// Where numbers come from: the nest, the extents of its buffers, and the values of sizes and variables.
+pub struct Frame<'a, 'b> {
+    pub nest: &'a Nest,
+    pub extents: &'a [Vec<i64>],
+    pub translator: &'a mut Translator<'b>,
+}
+
+/// The translation of a leaf. Its loops are limited further by what [`clips`] says for their positions, if anything.
+pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Result<Plan<T>, Diagnostic> {
+    let (nest, translator) = (frame.nest, &mut *frame.translator);
+    let ranges =
+        leaf.loops.iter().map(|l| translator.range(l.variable.number(), &l.range)).collect::<Result<Vec<_>, _>>()?;
+    let mut loops: Vec<Loop> =
+        leaf.loops.iter().zip(ranges).map(|(l, range)| Loop { variable: l.variable.number(), range }).collect();
+    for (position, Loop { range, .. }) in loops.iter_mut().enumerate().take(clips) {
+        let [low, high] = clip(translator.variables(), position).map(Linear::variable);
+        range.low.push(low);
+        range.high.push(high);
+    }
     let guards = leaf.guards.iter().map(|g| translator.condition(g)).collect::<Result<Vec<_>, _>>()?;
-    let mut build =
-        Build { nest, extents, translator, accesses: Vec::new(), indices: Vec::new(), conditions: Vec::new() };
+    let addend = leaf.added(&nest.exprs).filter(|(_, taken)| !taken).map(|(addend, _)| addend);
+    let mut build = Build {
+        nest,
+        extents: frame.extents,
+        translator,
+        accesses: Vec::new(),
+        indices: Vec::new(),
+        conditions: Vec::new(),
+    };
     build.access(leaf.target, &leaf.subscripts)?;
-    let nodes = build.nodes(leaf.body)?;
+    let order = nest.exprs.postorder(addend.unwrap_or(leaf.body));
+    let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
+    let nodes = build.nodes(&order, &place)?;
     let Build { accesses, indices, conditions, .. } = build;
     let graph = Graph { body: nodes.len() - 1, nodes, indices, conditions };
-    let mut hints = Hints { lanes: leaf.lanes(), rows: leaf.rows().map(|(position, _)| position) };
     let mut plan = Plan {
         accesses,
         loops,
         outputs: leaf.outputs,
-        reduction: leaf.reduction,
-        accumulate: leaf.accumulate,
+        reduction: if addend.is_some() { Some(ReduceOp::Sum) } else { leaf.reduction },
+        accumulate: leaf.accumulate || addend.is_some(),
         guards,
         graph,
         grouping: Grouping::default(),
-        contraction: None,
-        sweep: None,
-        sample,
+        way: Way::Blocks,
         only: OnceLock::new(),
         variants: RwLock::default(),
     };
-    reshape(&mut plan, &mut hints, &|variable| translator.magnitude(variable));
-    plan.grouping = group(&plan, hints);
-    plan.contraction = contraction(&mut plan, hints);
-    plan.sweep = sweep(&plan, hints);
+    let mut groups = Groups::of(leaf);
+    if addend.is_some() {
+        plan.gather_repeated(&mut groups);
+    }
+    plan.grouping = group(&plan, &groups);
+    plan.way = match &leaf.panels {
+        Some(panels) => {
+            contraction(&mut plan, &groups, panels, &place).map_or(Way::Blocks, |c| Way::Panels(Box::new(c)))
+        }
+        None => dots(&mut plan, &groups).map_or(Way::Blocks, Way::Dots),
+    };
     Ok(plan)
 }
 
+/// The variables that limit a loop of leaves that run together, given how many the kernel has besides.
+pub fn clip(variables: usize, position: usize) -> [usize; 2] {
+    [variables + 2 * position, variables + 2 * position + 1]
+}
+
 impl<T: Real> Plan<T> {
+    /// Outputs that the target does not depend on become loops of the reduction, where no other output's range depends
+    /// on them: every element is added to in the same order as before.
+    fn gather_repeated(&mut self, groups: &mut Groups) {
+        for position in (0..self.outputs).rev() {
+            let variable = self.loops[position].variable;
+            let ranges = self.loops[..self.outputs].iter().any(|l| l.range.uses(variable));
+            if !ranges && !self.accesses[0].place.uses(variable) {
+                self.outputs -= 1;
+                self.loops[position..=self.outputs].rotate_left(1);
+                groups.move_inside(position, self.outputs);
+            }
+        }
+    }
+
     /// The code for these outcomes of the conditions on indices.
     pub fn variant(&self, outcomes: &[bool]) -> Arc<Code<T>> {
         let made = || Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));
@@ -178,35 +253,6 @@ impl<T: Real> Plan<T> {
     }
 }
 
-impl<T> Graph<T> {
-    /// Which nodes depend on a variable.
-    pub fn depends(&self, plan: &Plan<T>, variable: usize) -> Vec<bool> {
-        let mut depends: Vec<bool> = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
-            depends.push(match node {
-                Node::Constant(_) => false,
-                Node::Index(number) => self.indices[*number].uses(variable),
-                Node::Access(number) => plan.accesses[*number].place.uses(variable),
-                Node::Unary(_, a) => depends[*a],
-                Node::Binary(_, a, b) => depends[*a] || depends[*b],
-                Node::Select(test, a, b) => depends[*a] || depends[*b] || self.decides(test, &depends, variable),
-            });
-        }
-        depends
-    }
-
-    fn decides(&self, test: &Test, depends: &[bool], variable: usize) -> bool {
-        match test {
-            Test::Index(number) => self.conditions[*number].linear.uses(variable),
-            Test::Compare(_, a, b) => depends[*a] || depends[*b],
-            Test::Not(a) => self.decides(a, depends, variable),
-            Test::And(a, b) | Test::Or(a, b) => {
-                self.decides(a, depends, variable) || self.decides(b, depends, variable)
-            }
-        }
-    }
-}
-
 /// Past this many, the codes of a leaf are made anew.
 const MOST_VARIANTS: usize = 256;
 
@@ -220,12 +266,10 @@ struct Build<'a, 'b> {
 }
 
 impl Build<'_, '_> {
-    fn nodes<T: Real>(&mut self, body: ExprId) -> Result<Vec<Node<T>>, Diagnostic> {
+    fn nodes<T: Real>(&mut self, order: &[ExprId], place: &HashMap<ExprId, usize>) -> Result<Vec<Node<T>>, Diagnostic> {
         let exprs = &self.nest.exprs;
-        let order = exprs.postorder(body);
-        let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
         let mut nodes = Vec::with_capacity(order.len());
-        for id in &order {
+        for id in order {
             nodes.push(match &exprs[*id] {
                 Expr::Constant(number) => Node::Constant(T::of(number.value())),
                 Expr::Index(affine) => {
@@ -235,7 +279,7 @@ impl Build<'_, '_> {
                 Expr::Access(tensor, subscripts) => Node::Access(self.access(*tensor, subscripts)?),
                 Expr::Unary(op, a) => Node::Unary(*op, place[a]),
                 Expr::Binary(op, a, b) => Node::Binary(*op, place[a], place[b]),
-                Expr::Select(c, a, b) => Node::Select(self.test(*c, &place)?, place[a], place[b]),
+                Expr::Select(c, a, b) => Node::Select(self.test(*c, place)?, place[a], place[b]),
             });
         }
         Ok(nodes)

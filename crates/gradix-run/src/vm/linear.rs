@@ -28,6 +28,11 @@ pub struct Floor {
 }
 
 impl Linear {
+    /// A variable alone.
+    pub fn variable(variable: usize) -> Self {
+        Linear { constant: 0, terms: vec![(variable, 1)], floors: Vec::new() }
+    }
+
     /// The value, given the variables.
     #[inline]
     pub fn at(&self, point: &[i64]) -> i64 {
@@ -51,6 +56,12 @@ impl Linear {
         self.terms.iter().find(|(v, _)| *v == variable).map_or(0, |(_, factor)| *factor)
     }
 
+    /// How much it grows where all variables go a step in a direction; none of these is in a floor.
+    #[inline]
+    pub fn along(&self, direction: &[i64]) -> i64 {
+        self.terms.iter().map(|(variable, factor)| factor * direction[*variable]).sum()
+    }
+
     /// Whether a variable occurs.
     pub fn uses(&self, variable: usize) -> bool {
         self.factor(variable) != 0 || self.bends_at(variable)
@@ -65,6 +76,20 @@ impl Linear {
     /// Whether a variable occurs in a floor, so that the value is not linear in it.
     pub fn bends_at(&self, variable: usize) -> bool {
         self.floors.iter().any(|floor| floor.inner.uses(variable))
+    }
+
+    /// For how many steps of a variable, counting the point, the floors stay what they are, so that it is linear.
+    pub fn straight(&self, point: &[i64], variable: usize) -> i64 {
+        let steps = self.floors.iter().map(|Floor { inner, divisor, .. }| {
+            let (rest, step) = (inner.at(point).rem_euclid(*divisor), inner.factor(variable));
+            let steps = match step {
+                0 => i64::MAX,
+                1.. => (divisor - 1 - rest) / step + 1,
+                _ => rest / -step + 1,
+            };
+            steps.min(inner.straight(point, variable))
+        });
+        steps.min().unwrap_or(i64::MAX)
     }
 }
 
@@ -102,12 +127,13 @@ impl Condition {
     }
 }
 
-/// From the largest of `low` to the smallest of `high`, both included; `scale` values for each of these.
+/// From the largest of `low` to the smallest of `high`, both included.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     pub low: Vec<Linear>,
     pub high: Vec<Linear>,
-    pub scale: i64,
+    /// About how many values there are.
+    pub extent: i64,
 }
 
 impl Bounds {
@@ -116,18 +142,7 @@ impl Bounds {
     pub fn at(&self, point: &[i64]) -> (i64, i64) {
         let low = self.low.iter().map(|l| l.at(point)).max().unwrap_or(0);
         let high = self.high.iter().map(|h| h.at(point)).min().unwrap_or(-1);
-        // An empty range may lie anywhere.
-        (low.saturating_mul(self.scale), high.saturating_mul(self.scale).saturating_add(self.scale - 1))
-    }
-
-    /// Whether a variable occurs in a floor.
-    pub fn bends_at(&self, variable: usize) -> bool {
-        self.low.iter().chain(&self.high).any(|l| l.bends_at(variable))
-    }
-
-    /// All variables that occur.
-    pub fn variables(&self) -> impl Iterator<Item = usize> {
-        self.low.iter().chain(&self.high).flat_map(Linear::variables)
+        (low, high)
     }
 
     /// Whether a variable occurs.
@@ -140,25 +155,28 @@ impl Bounds {
 pub struct Translator<'a> {
     pub sizes: &'a [Int],
     magnitudes: Vec<Option<i128>>,
+    /// A point about the middle of the work.
+    middle: Vec<i64>,
 }
 
 impl<'a> Translator<'a> {
     /// A translator for a kernel with so many variables, none of them bound.
     pub fn new(sizes: &'a [Int], variables: usize) -> Self {
-        Translator { sizes, magnitudes: vec![None; variables] }
+        Translator { sizes, magnitudes: vec![None; variables], middle: vec![0; variables] }
     }
 
-    /// Binds a variable that lies between two numbers of at most this magnitude.
-    pub fn bind(&mut self, variable: usize, magnitude: i128) -> Result<(), Diagnostic> {
+    /// How many variables the kernel has.
+    pub fn variables(&self) -> usize {
+        self.magnitudes.len()
+    }
+
+    /// Binds a variable that lies between two numbers of at most this magnitude, and often is about `middle`.
+    pub fn bind(&mut self, variable: usize, magnitude: i128, middle: i64) -> Result<(), Diagnostic> {
         let magnitude = fits(magnitude)?;
         let slot = self.magnitudes.get_mut(variable).ok_or_else(unbound)?;
         *slot = Some(magnitude);
+        self.middle[variable] = middle.clamp(-magnitude as i64, magnitude as i64);
         Ok(())
-    }
-
-    /// The largest magnitude of a variable.
-    pub fn magnitude(&self, variable: usize) -> i128 {
-        self.magnitudes.get(variable).copied().flatten().unwrap_or(LIMIT)
     }
 
     /// Translates a range and binds its variable.
@@ -169,8 +187,11 @@ impl<'a> Translator<'a> {
             Ok((pairs.into_iter().map(|(linear, _)| linear).collect(), magnitude))
         };
         let ((low, small), (high, large)) = (side(&range.low)?, side(&range.high)?);
-        self.bind(variable, small.max(large))?;
-        Ok(Bounds { low, high, scale: 1 })
+        let mut bounds = Bounds { low, high, extent: 0 };
+        let (first, last) = bounds.at(&self.middle);
+        bounds.extent = last - first + 1;
+        self.bind(variable, small.max(large), first + (last - first) / 2)?;
+        Ok(bounds)
     }
 
     /// Translates a condition.

@@ -2,12 +2,11 @@
 //!
 //! Each is a part of the code for one instruction set (everything here is inlined), which the compiler makes vector
 //! code of.
-#![allow(unsafe_code, reason = "slices of memory that the caller has checked, once for a whole block")]
+#![allow(unsafe_code, reason = "memory that the caller has checked, once for a whole block")]
+#![allow(clippy::needless_range_loop, reason = "adapters could become functions without the instructions of this set")]
 
-use super::execute::PARTS;
-use super::grouping::SPREAD;
-use super::real::Real;
-use super::tile::{Step, Vector};
+use super::real::{Isa, Real};
+use super::vector::{Step, Vector};
 
 /// An operand: rows of lanes in memory, or a value for each row.
 #[derive(Clone, Copy)]
@@ -20,12 +19,10 @@ pub struct View<T> {
 }
 
 impl<T: Real> View<T> {
-    /// # Safety
-    /// The view holds this many lanes of that row, and nothing writes them while the slice lives.
+    /// Where a row starts; it need not be there.
     #[inline(always)]
-    pub unsafe fn line<'a>(self, row: usize, lanes: usize) -> &'a [T] {
-        // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.pointer.offset(row as isize * self.row), lanes) }
+    pub fn at(self, row: usize) -> *mut T {
+        self.pointer.wrapping_offset(row as isize * self.row)
     }
 
     /// # Safety
@@ -33,384 +30,324 @@ impl<T: Real> View<T> {
     #[inline(always)]
     pub unsafe fn line_mut<'a>(self, row: usize, lanes: usize) -> &'a mut [T] {
         // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer.offset(row as isize * self.row), lanes) }
-    }
-
-    /// # Safety
-    /// The view holds a value for that row.
-    #[inline(always)]
-    pub unsafe fn value(self, row: usize) -> T {
-        // SAFETY: the caller's promise.
-        unsafe { *self.pointer.offset(row as isize * self.row) }
+        unsafe { std::slice::from_raw_parts_mut(self.at(row), lanes) }
     }
 }
-
-/// As many lanes as the compiler takes at a time, or a multiple of it.
-const CHUNK: usize = 64;
 
 /// One long row, where the rows of all operands follow each other.
 #[inline(always)]
-pub fn flat<T, const N: usize>((rows, lanes): (usize, usize), views: [View<T>; N]) -> (usize, usize) {
-    let flat = views.iter().all(|v| if v.vector { v.row == lanes as isize } else { v.row == 0 });
-    if flat { (1, rows * lanes) } else { (rows, lanes) }
+fn flat<T>((rows, lanes): (usize, usize), to: View<T>, operands: &[View<T>]) -> (usize, usize) {
+    let mut follow = to.row == lanes as isize;
+    for operand in operands {
+        follow &= operand.row == if operand.vector { lanes as isize } else { 0 };
+    }
+    if follow { (1, rows * lanes) } else { (rows, lanes) }
 }
 
-/// The function is called at one place only, so that it becomes a part of the loop however long it is.
+/// Every element of the target becomes a function of what it was and of the operands. Bit `n` of `MASK` says that
+/// operand `n` has lanes; the others have a value for each row.
 ///
 /// # Safety
-/// The views hold the shape, and no operand overlaps the target.
+/// The views hold the shape and are as the mask says, and no operand overlaps the target.
 #[inline(always)]
-pub unsafe fn map<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, f: impl Fn(T) -> T) {
-    let (rows, lanes) = flat(shape, [to, a]);
-    let computed = if a.vector { lanes } else { lanes.min(1) };
-    for row in 0..rows {
-        // SAFETY: the caller's promise.
-        let (line, a) = unsafe { (to.line_mut(row, lanes), a.line(row, computed)) };
-        let (first, rest) = line.split_at_mut(computed);
-        first.iter_mut().zip(a).for_each(|(to, a)| *to = f(*a));
-        if let Some(value) = first.last() {
-            rest.fill(*value);
-        }
-    }
-}
-
-/// As [`map`], with a function of whole vectors; the last one of a line is filled up.
-///
-/// # Safety
-/// The views hold the shape, and no operand overlaps the target.
-#[inline(always)]
-pub unsafe fn map_vectors<T: Real, V: Vector<T>>(shape: (usize, usize), to: View<T>, a: View<T>, f: impl Fn(V) -> V) {
-    let (rows, lanes) = flat(shape, [to, a]);
-    let computed = if a.vector { lanes } else { lanes.min(1) };
-    let mut part = [T::ZERO; 16];
-    assert!(V::WIDTH <= part.len());
-    for row in 0..rows {
-        // SAFETY: the caller's promise; whole vectors lie in the lines, others in `part`.
-        unsafe {
-            let (line, a) = (to.line_mut(row, lanes), a.line(row, computed));
-            let (first, rest) = line.split_at_mut(computed);
-            let mut from = a.chunks_exact(V::WIDTH);
-            let mut into = first.chunks_exact_mut(V::WIDTH);
-            for (from, into) in (&mut from).zip(&mut into) {
-                f(V::load(from.as_ptr())).store(into.as_mut_ptr());
-            }
-            let (from, into) = (from.remainder(), into.into_remainder());
-            if !from.is_empty() {
-                part[..from.len()].copy_from_slice(from);
-                f(V::load(part.as_ptr())).store(part.as_mut_ptr());
-                into.copy_from_slice(&part[..from.len()]);
-            }
-            if let Some(value) = first.first() {
-                rest.fill(*value);
-            }
-        }
-    }
-}
-
-/// As [`map2`], with the function called at one place only.
-///
-/// # Safety
-/// The views hold the shape, and no operand overlaps the target.
-#[inline(always)]
-pub unsafe fn map2_long<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b: View<T>, f: impl Fn(T, T) -> T) {
-    const PART: usize = 64;
-    let (rows, lanes) = flat(shape, [to, a, b]);
-    let take = |view: View<T>, row: usize, start: usize, part: &mut [T]| {
-        // SAFETY: the caller's promise.
-        match view.vector {
-            true => part.copy_from_slice(unsafe { &view.line(row, lanes)[start..start + part.len()] }),
-            false => part.fill(unsafe { view.value(row) }),
-        }
-    };
-    let (mut left, mut right) = ([T::ZERO; PART], [T::ZERO; PART]);
-    for row in 0..rows {
-        // SAFETY: the caller's promise.
-        let line = unsafe { to.line_mut(row, lanes) };
-        for (number, part) in line.chunks_mut(PART).enumerate() {
-            let count = part.len();
-            take(a, row, number * PART, &mut left[..count]);
-            take(b, row, number * PART, &mut right[..count]);
-            let operands = left[..count].iter().zip(&right[..count]);
-            part.iter_mut().zip(operands).for_each(|(to, (a, b))| *to = f(*a, *b));
-        }
-    }
-}
-
-/// # Safety
-/// The views hold the shape, and no operand overlaps the target.
-#[inline(always)]
-pub unsafe fn map2<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b: View<T>, f: impl Fn(T, T) -> T) {
-    // SAFETY: the caller's promise.
-    unsafe { update2(shape, to, a, b, |_, a, b| f(a, b)) }
-}
-
-/// # Safety
-/// The views hold the shape, and no operand overlaps the target.
-#[inline(always)]
-pub unsafe fn map3<T: Real>(
+pub unsafe fn update<T: Real, const N: usize, const MASK: usize>(
     shape: (usize, usize),
     to: View<T>,
-    a: View<T>,
-    b: View<T>,
-    c: View<T>,
-    f: impl Fn(T, T, T) -> T,
+    operands: [View<T>; N],
+    f: impl Fn(T, [T; N]) -> T,
 ) {
-    let (rows, lanes) = flat(shape, [to, a, b, c]);
+    let (rows, lanes) = flat(shape, to, &operands);
     for row in 0..rows {
+        let line = to.at(row);
+        let mut from = [line.cast_const(); N];
+        for n in 0..N {
+            from[n] = operands[n].at(row).cast_const();
+        }
+        let mut values = [T::ZERO; N];
         // SAFETY: the caller's promise.
         unsafe {
-            let line = to.line_mut(row, lanes);
-            // A scalar is read as a line of one element, whose value is taken before the loop.
-            let value = |view: View<T>| view.value(row);
-            let vector = |view: View<T>| view.line(row, lanes);
-            // The last lanes are computed again as a whole chunk, rather than one by one.
-            let (whole, last) = if lanes < CHUNK { (lanes, lanes) } else { (lanes / CHUNK * CHUNK, lanes - CHUNK) };
-            macro_rules! lanes {
-                ($i:ident, $a:expr, $b:expr, $c:expr) => {
-                    for $i in 0..whole {
-                        line[$i] = f($a, $b, $c);
+            for n in 0..N {
+                if MASK >> n & 1 == 0 {
+                    values[n] = *from[n];
+                }
+            }
+            for lane in 0..lanes {
+                for n in 0..N {
+                    if MASK >> n & 1 == 1 {
+                        values[n] = *from[n].add(lane);
                     }
-                    if whole < lanes {
-                        for $i in last..last + CHUNK {
-                            line[$i] = f($a, $b, $c);
-                        }
-                    }
-                };
-            }
-            match (a.vector, b.vector, c.vector) {
-                (true, true, true) => {
-                    let (a, b, c) = (vector(a), vector(b), vector(c));
-                    lanes!(i, a[i], b[i], c[i]);
                 }
-                (true, true, false) => {
-                    let (a, b, c) = (vector(a), vector(b), value(c));
-                    lanes!(i, a[i], b[i], c);
-                }
-                (true, false, true) => {
-                    let (a, b, c) = (vector(a), value(b), vector(c));
-                    lanes!(i, a[i], b, c[i]);
-                }
-                (false, true, true) => {
-                    let (a, b, c) = (value(a), vector(b), vector(c));
-                    lanes!(i, a, b[i], c[i]);
-                }
-                (true, false, false) => {
-                    let (a, b, c) = (vector(a), value(b), value(c));
-                    lanes!(i, a[i], b, c);
-                }
-                (false, true, false) => {
-                    let (a, b, c) = (value(a), vector(b), value(c));
-                    lanes!(i, a, b[i], c);
-                }
-                (false, false, true) => {
-                    let (a, b, c) = (value(a), value(b), vector(c));
-                    lanes!(i, a, b, c[i]);
-                }
-                (false, false, false) => line.fill(f(value(a), value(b), value(c))),
+                *line.add(lane) = f(*line.add(lane), values);
             }
         }
     }
 }
 
-/// # Safety
-/// The views hold the shape, and no operand overlaps the target.
+/// Which operands have lanes.
 #[inline(always)]
-pub unsafe fn update<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, f: impl Fn(T, T) -> T) {
-    let (rows, lanes) = flat(shape, [to, a]);
-    for row in 0..rows {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let line = to.line_mut(row, lanes);
-            if a.vector {
-                line.iter_mut().zip(a.line(row, lanes)).for_each(|(to, a)| *to = f(*to, *a));
-            } else {
-                let a = a.value(row);
-                line.iter_mut().for_each(|to| *to = f(*to, a));
-            }
-        }
+pub fn mask<T>(operands: &[View<T>]) -> usize {
+    let mut mask = 0;
+    for n in 0..operands.len() {
+        mask |= usize::from(operands[n].vector) << n;
     }
+    mask
 }
 
-/// # Safety
-/// The views hold the shape, and no operand overlaps the target.
-#[inline(always)]
-pub unsafe fn update2<T: Real>(shape: (usize, usize), to: View<T>, a: View<T>, b: View<T>, f: impl Fn(T, T, T) -> T) {
-    let (rows, lanes) = flat(shape, [to, a, b]);
-    for row in 0..rows {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let line = to.line_mut(row, lanes);
-            match (a.vector, b.vector) {
-                (true, true) => {
-                    let operands = a.line(row, lanes).iter().zip(b.line(row, lanes));
-                    line.iter_mut().zip(operands).for_each(|(to, (a, b))| *to = f(*to, *a, *b));
-                }
-                (true, false) => {
-                    let b = b.value(row);
-                    line.iter_mut().zip(a.line(row, lanes)).for_each(|(to, a)| *to = f(*to, *a, b));
-                }
-                (false, true) => {
-                    let a = a.value(row);
-                    line.iter_mut().zip(b.line(row, lanes)).for_each(|(to, b)| *to = f(*to, a, *b));
-                }
-                (false, false) => {
-                    let (a, b) = (a.value(row), b.value(row));
-                    line.iter_mut().for_each(|to| *to = f(*to, a, b));
-                }
-            }
-        }
-    }
-}
-
-/// Lane `l` goes to part `l % PARTS`, so the result does not depend on how lanes are divided into blocks.
+/// `exp` of whole vectors; the last one of a line is filled up. (As an argument, the function would stand alone, without
+/// the instructions of this set.)
 ///
 /// # Safety
-/// The views hold the shape, `to` holds [`PARTS`] values for each row, and no operand overlaps it; the machine has the
-/// instructions of the vectors.
+/// The views hold the shape, and the operand has lanes and does not overlap the target.
 #[inline(always)]
-pub unsafe fn fold<T: Real, V: Vector<T>, R: Step>((rows, lanes): (usize, usize), to: View<T>, a: View<T>, b: View<T>) {
-    let whole = lanes / PARTS * PARTS;
+pub unsafe fn exp_vectors<T: Real, V: Vector<T>>(shape: (usize, usize), to: View<T>, a: View<T>) {
+    let (rows, lanes) = flat(shape, to, &[a]);
     for row in 0..rows {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let line = to.pointer.offset(row as isize * to.row);
-            // Of the most vectors that there can be, only the first `PARTS / V::WIDTH` are used.
-            let mut parts = [V::all(T::ZERO); PARTS / 2];
-            for (n, part) in parts[..PARTS / V::WIDTH].iter_mut().enumerate() {
-                *part = V::load(line.add(n * V::WIDTH));
-            }
-            let first = |view: View<T>| view.pointer.offset(row as isize * view.row).cast_const();
-            let (left, right) = (first(a), first(b));
-            macro_rules! chunks {
-                ($at:ident, $a:expr, $b:expr) => {
-                    for start in (0..whole).step_by(PARTS) {
-                        for (n, part) in parts[..PARTS / V::WIDTH].iter_mut().enumerate() {
-                            let $at = start + n * V::WIDTH;
-                            *part = R::step(*part, $a, $b);
-                        }
-                    }
-                };
-            }
-            match (a.vector, b.vector) {
-                (true, true) => chunks!(at, V::load(left.add(at)), V::load(right.add(at))),
-                (true, false) => {
-                    let b = V::all(*right);
-                    chunks!(at, V::load(left.add(at)), b);
+        for start in (0..lanes).step_by(V::WIDTH) {
+            let (from, into) = (a.at(row).wrapping_add(start), to.at(row).wrapping_add(start));
+            let count = V::WIDTH.min(lanes - start);
+            // SAFETY: the caller's promise.
+            unsafe {
+                match count == V::WIDTH {
+                    true => V::load(from).exp().store(into),
+                    false => V::load_part(from, count).exp().store_part(into, count),
                 }
-                (false, true) => {
-                    let a = V::all(*left);
-                    chunks!(at, a, V::load(right.add(at)));
-                }
-                (false, false) => {
-                    let (a, b) = (V::all(*left), V::all(*right));
-                    chunks!(_at, a, b);
-                }
-            }
-            for (n, part) in parts[..PARTS / V::WIDTH].iter().enumerate() {
-                part.store(line.add(n * V::WIDTH));
-            }
-            if whole < lanes {
-                // The lanes that are left, as whole vectors of which a part counts.
-                let (left, right) = (rest(a, row, whole, lanes), rest(b, row, whole, lanes));
-                let mut values = [T::ZERO; PARTS];
-                for at in (0..lanes - whole).step_by(V::WIDTH) {
-                    let (a, b) = (V::load(left.as_ptr().add(at)), V::load(right.as_ptr().add(at)));
-                    R::step(V::load(line.add(at)), a, b).store(values.as_mut_ptr().add(at));
-                }
-                std::slice::from_raw_parts_mut(line, lanes - whole).copy_from_slice(&values[..lanes - whole]);
             }
         }
     }
 }
 
-/// The lanes of a row from `start` on, and zeros after them.
+/// The terms of a reduction's inner loops: where runs of them start, how long these are, and how far each operand goes
+/// from one term to the next.
+#[derive(Clone, Copy)]
+pub struct Terms<'a, T> {
+    pub runs: &'a [[isize; 2]],
+    pub count: usize,
+    pub steps: [isize; 2],
+    /// What the target starts with, in place of what it holds.
+    pub start: Option<T>,
+}
+
+/// Adds all terms to the target, with the results in registers. If only one operand has lanes, it is the second.
 ///
 /// # Safety
-/// The view holds the lanes, and there are at most [`PARTS`].
+/// The views hold the shape for all terms, the second operand has lanes, and none overlaps the target.
 #[inline(always)]
-unsafe fn rest<T: Real>(view: View<T>, row: usize, start: usize, lanes: usize) -> [T; PARTS] {
-    let mut values = [T::ZERO; PARTS];
+pub unsafe fn reduce<T: Real, I: Isa, R: Step>(
+    shape: (usize, usize),
+    to: View<T>,
+    operands: [View<T>; 2],
+    terms: Terms<'_, T>,
+) {
+    // SAFETY: the caller's promise.
+    match operands[0].vector && !R::SINGLE {
+        true => unsafe { reduce_rows::<T, I, R, true>(shape, to, operands, terms) },
+        false => unsafe { reduce_rows::<T, I, R, false>(shape, to, operands, terms) },
+    }
+}
+
+/// # Safety
+/// As for [`reduce`].
+#[inline(always)]
+unsafe fn reduce_rows<T: Real, I: Isa, R: Step, const PAIRED: bool>(
+    shape: (usize, usize),
+    to: View<T>,
+    operands: [View<T>; 2],
+    terms: Terms<'_, T>,
+) {
+    let (rows, lanes) = flat(shape, to, &operands);
+    for row in 0..rows {
+        let place = |view: View<T>, lane: usize| view.at(row).wrapping_add(if view.vector { lane } else { 0 });
+        let mut lane = 0;
+        macro_rules! vectors {
+            ($count:literal, $left:expr) => {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let operands = [place(operands[0], lane), place(operands[1], lane)];
+                    reduce_vectors::<T, I::Vector<T>, R, PAIRED, $count>(place(to, lane), operands, terms, $left);
+                }
+            };
+        }
+        let width = <I::Vector<T>>::WIDTH;
+        while lane + 8 * width <= lanes {
+            vectors!(8, width);
+            lane += 8 * width;
+        }
+        while lane + 2 * width <= lanes {
+            vectors!(2, width);
+            lane += 2 * width;
+        }
+        while lane < lanes {
+            vectors!(1, width.min(lanes - lane));
+            lane += width;
+        }
+    }
+}
+
+/// Of the last vector, so many lanes count.
+///
+/// # Safety
+/// There are `N` vectors at the target and, for all terms, at the operands; only one number at the first, if not paired.
+#[inline(always)]
+unsafe fn reduce_vectors<T: Real, V: Vector<T>, R: Step, const PAIRED: bool, const N: usize>(
+    to: *mut T,
+    [a, b]: [*mut T; 2],
+    terms: Terms<'_, T>,
+    left: usize,
+) {
+    let load = |from: *const T, n: usize| {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match N > 1 || left == V::WIDTH {
+                true => V::load(from.add(n * V::WIDTH)),
+                false => V::load_part(from, left),
+            }
+        }
+    };
     // SAFETY: the caller's promise.
     unsafe {
-        match view.vector {
-            true => values[..lanes - start].copy_from_slice(&view.line(row, lanes)[start..]),
-            false => values.fill(view.value(row)),
+        let mut results = [V::all(T::ZERO); N];
+        for n in 0..N {
+            results[n] = terms.start.map_or_else(|| load(to, n), V::all);
+        }
+        for run in 0..terms.runs.len() {
+            let [start_a, start_b] = *terms.runs.get_unchecked(run);
+            let (a, b) = (a.wrapping_offset(start_a), b.wrapping_offset(start_b));
+            for term in 0..terms.count as isize {
+                let (a, b) = (a.wrapping_offset(term * terms.steps[0]), b.wrapping_offset(term * terms.steps[1]));
+                for n in 0..N {
+                    let a = if PAIRED { load(a, n) } else { V::all(if R::SINGLE { T::ZERO } else { *a }) };
+                    results[n] = R::step(results[n], a, load(b, n));
+                }
+            }
+        }
+        for n in 0..N {
+            match N > 1 || left == V::WIDTH {
+                true => results[n].store(to.add(n * V::WIDTH)),
+                false => results[n].store_part(to, left),
+            }
         }
     }
-    values
 }
 
-/// Copies the first row to all others.
+/// The vectors of partial results for each row of a folded reduction.
+pub const FOLD_VECTORS: usize = 4;
+
+/// Folds runs of lanes that are the terms of a reduction: lane `l` of a run goes to part `l` modulo their number, however
+/// lanes are divided into blocks.
 ///
 /// # Safety
-/// The target holds the shape without gaps, and its first row is there.
+/// The operands have all terms of each row and are as the mask says, `to` has [`FOLD_VECTORS`] vectors for each row, and no
+/// operand overlaps it; the machine has the instructions of the vectors.
 #[inline(always)]
-pub unsafe fn repeat<T: Real>(to: View<T>, (rows, lanes): (usize, usize)) {
-    // SAFETY: the caller's promise.
-    let all = unsafe { to.line_mut(0, rows * lanes) };
-    let mut done = lanes;
-    while done < all.len() {
-        let (from, rest) = all.split_at_mut(done);
-        let count = done.min(rest.len());
-        rest[..count].copy_from_slice(&from[..count]);
-        done += count;
-    }
-}
-
-/// Rows of at most [`SPREAD`] lanes, each with the first of what `values` gives.
-///
-/// # Safety
-/// The target holds the shape.
-#[inline(always)]
-pub unsafe fn spread<T: Real>(to: View<T>, (rows, lanes): (usize, usize), values: impl Fn(usize) -> [T; SPREAD]) {
-    // What a row writes beyond its end, the next ones write again.
-    let whole = if to.row == lanes as isize { rows.saturating_sub(SPREAD.div_ceil(lanes.max(1))) } else { 0 };
-    // SAFETY: the caller's promise; `SPREAD` lanes from a row before `whole` on end before the last one does.
-    unsafe {
-        for row in 0..whole {
-            to.pointer.add(row * lanes).cast::<[T; SPREAD]>().write_unaligned(values(row));
-        }
-        for row in whole..rows {
-            to.line_mut(row, lanes).copy_from_slice(&values(row)[..lanes]);
-        }
-    }
-}
-
-/// # Safety
-/// The source holds all elements at these steps, and `to` the shape; they don't overlap.
-#[inline(always)]
-pub unsafe fn gather<T: Real>(to: View<T>, shape: (usize, usize), from: *const T, row: isize, lane: isize) {
-    for r in 0..shape.0 {
+pub unsafe fn fold<T: Real, V: Vector<T>, R: Step, const MASK: usize>(
+    rows: usize,
+    to: View<T>,
+    operands: [View<T>; 2],
+    terms: Terms<'_, T>,
+) {
+    let group = FOLD_VECTORS * V::WIDTH;
+    let whole = terms.count / group * group;
+    for row in 0..rows {
+        let line = to.at(row);
         // SAFETY: the caller's promise.
         unsafe {
-            let line = to.line_mut(r, shape.1);
-            let start = from.offset(r as isize * row);
-            line.iter_mut().enumerate().for_each(|(l, to)| *to = *start.offset(l as isize * lane));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_spread_and_repeated_up_to_the_last_lane_and_not_beyond() {
-        for (rows, lanes) in (0..40).flat_map(|rows| (1..=SPREAD).map(move |lanes| (rows, lanes))) {
-            let count = rows * lanes;
-            let mut values = vec![-1.0; count + SPREAD];
-            let to = View { pointer: values.as_mut_ptr(), row: lanes as isize, vector: true };
-            // SAFETY: the target holds the shape.
-            unsafe { spread(to, (rows, lanes), |row| [row as f64; SPREAD]) };
-            assert!(values[..count].iter().enumerate().all(|(i, v)| *v == (i / lanes) as f64));
-            if rows > 0 {
-                (0..lanes).for_each(|lane| values[lane] = lane as f64);
-                let to = View { pointer: values.as_mut_ptr(), row: lanes as isize, vector: true };
-                // SAFETY: the target holds the shape, and its first row is set.
-                unsafe { repeat(to, (rows, lanes)) };
-                assert!(values[..count].iter().enumerate().all(|(i, v)| *v == (i % lanes) as f64));
+            let mut parts = [V::all(T::ZERO); FOLD_VECTORS];
+            for n in 0..FOLD_VECTORS {
+                parts[n] = V::load(line.add(n * V::WIDTH));
             }
-            assert!(values[count..].iter().all(|v| *v == -1.0));
+            for run in 0..terms.runs.len() {
+                let [a, b] = *terms.runs.get_unchecked(run);
+                let places = [operands[0].at(row).wrapping_offset(a), operands[1].at(row).wrapping_offset(b)];
+                let mut start = 0;
+                while start < whole {
+                    for n in 0..FOLD_VECTORS {
+                        let load = |from: *const T| V::load(from.add(start + n * V::WIDTH));
+                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, load);
+                    }
+                    start += group;
+                }
+                for n in 0..FOLD_VECTORS {
+                    let left = terms.count.saturating_sub(whole + n * V::WIDTH);
+                    let from = whole + n * V::WIDTH;
+                    if left >= V::WIDTH {
+                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, |place| V::load(place.add(from)));
+                    } else if left > 0 {
+                        let load = |place: *const T| V::load_part(place.add(from), left);
+                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, load).first(parts[n], left);
+                    }
+                }
+            }
+            for n in 0..FOLD_VECTORS {
+                parts[n].store(line.add(n * V::WIDTH));
+            }
         }
     }
 }
+
+/// One vector of terms.
+///
+/// # Safety
+/// There is a number at each place, and a vector to load where the mask says so.
+#[inline(always)]
+unsafe fn fold_step<T: Real, V: Vector<T>, R: Step, const MASK: usize>(
+    sum: V,
+    [a, b]: [*mut T; 2],
+    load: impl Fn(*const T) -> V,
+) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = match MASK & 1 {
+            _ if R::SINGLE => V::all(T::ZERO),
+            1 => load(a),
+            _ => V::all(*a),
+        };
+        R::step(sum, first, if MASK & 2 != 0 { load(b) } else { V::all(*b) })
+    }
+}
+
+/// Copies a block from some steps to others: along whichever of rows and lanes lies closer, where that is not the same
+/// on both sides in small squares, so that lines of the cache are used while they are there.
+///
+/// # Safety
+/// Both hold all elements at their steps, and they don't overlap.
+#[inline(always)]
+pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]), to: (*mut T, [isize; 2])) {
+    let rows_first = |steps: [isize; 2]| steps[0].abs() < steps[1].abs();
+    let turned = shape.0 > 1 && rows_first(from.1) && rows_first(to.1);
+    let [outer, inner] = if turned { [shape.1, shape.0] } else { [shape.0, shape.1] };
+    let (from_steps, to_steps) = match turned {
+        true => ([from.1[1], from.1[0]], [to.1[1], to.1[0]]),
+        false => (from.1, to.1),
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let crossed = outer > 1 && rows_first(from_steps) != rows_first(to_steps);
+        let square = if crossed { SQUARE } else { inner.max(1) };
+        for begin in (0..inner).step_by(square) {
+            for o in 0..outer as isize {
+                let from = from.0.offset(o * from_steps[0] + begin as isize * from_steps[1]);
+                let to = to.0.offset(o * to_steps[0] + begin as isize * to_steps[1]);
+                line(from, from_steps[1], to, to_steps[1], square.min(inner - begin));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Both hold so many elements at their steps, and they don't overlap.
+#[inline(always)]
+unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: isize, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (step, to_step) {
+            (1, 1) => std::ptr::copy_nonoverlapping(from, to, count),
+            (0, 1) => std::slice::from_raw_parts_mut(to, count).fill(*from),
+            (2, 1) => (0..count).for_each(|i| *to.add(i) = *from.add(2 * i)),
+            (_, 1) => (0..count).for_each(|i| *to.add(i) = *from.offset(i as isize * step)),
+            _ => (0..count as isize).for_each(|i| *to.offset(i * to_step) = *from.offset(i * step)),
+        }
+    }
+}
+
+/// The width of the squares that are turned.
+const SQUARE: usize = 16;

@@ -7,17 +7,17 @@
 //! ```text
 //! leaf ─plan→ Plan ─compile→ Code        one code for each combination of outcomes of the conditions on indices
 //!               │
-//!               ├─contraction→ panels and register tiles, where the body is f(a[m, k], b[k, n])
-//!               │
-//!               └─sweep→ rows of results in registers, where the body is f(a[m, k], b[m, k, n])
+//!               └─contraction→ panels and register tiles, where the nest packs and the body is f(a[m, k], b[k, n])
 //! ```
 //!
 //! The numbers are the same from run to run and for any number of threads: every element is computed in an order that
 //! depends on its leaf alone.
 
+mod access;
 mod block;
 mod code;
 mod contract;
+mod dots;
 mod elementary;
 mod execute;
 mod grouping;
@@ -26,25 +26,25 @@ mod linear;
 mod loops;
 mod real;
 mod recognise;
-mod reshape;
 mod scratch;
-mod sweep;
 mod tile;
+mod together;
+mod vector;
 #[cfg(target_arch = "x86_64")]
 mod wide_exp;
 
 pub use real::{Level, Real};
 
-use execute::{Buffer, Machine};
+use execute::{Buffer, Machine, Memory};
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{FIRST, ITEM, Kernel, LAST, Nest, Step, Work};
+use gradix::nest::{FIRST, ITEM, LAST, Nest, Step, Work};
 use gradix::program::TensorId;
-use leaf::{Plan, plan};
+use leaf::{Frame, Plan, Way, plan};
 use linear::{Bounds, Translator};
-use scratch::Memory;
 use std::ops::Range;
 use std::sync::Mutex;
+use together::Together;
 
 /// A nest that is ready to run for one set of sizes.
 pub struct Vm<T> {
@@ -67,13 +67,12 @@ struct Items<T> {
     locals: Vec<(usize, usize)>,
     local_elements: usize,
     steps: Vec<Part<T>>,
-    /// Whether neighbouring items may run as one.
-    merged: bool,
 }
 
 enum Part<T> {
     Tile { variable: usize, range: Bounds, size: i64, steps: Vec<Part<T>> },
     Leaf(Box<Plan<T>>),
+    Together(Together<T>),
 }
 
 impl<T: Real> Vm<T> {
@@ -127,37 +126,33 @@ impl<T: Real> Vm<T> {
             all[*buffer].pointer = unsafe { local.add(*start) };
         }
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        let Memory { scalars, row_values, blocks, accumulator, panels } = idle.unwrap_or_else(Memory::new);
         let mut machine = Machine {
             level: self.level,
             buffers: all,
-            point: vec![0; plan.variables],
-            scalars,
-            row_values,
-            blocks,
-            accumulator,
-            panels,
+            point: vec![0; plan.variables + together::CLIP_VARIABLES],
+            slopes: vec![0; plan.variables + together::CLIP_VARIABLES],
+            memory: idle.unwrap_or_else(Memory::new),
             in_place: false,
+            resumed: 0,
+            terms: Vec::new(),
+            runs: Vec::new(),
             rows: 1,
             lanes: 1,
             lane: 0,
             pitch: 1,
         };
         plan.run(&mut machine, items);
-        let Machine { scalars, row_values, blocks, accumulator, panels, .. } = machine;
         if let Ok(mut idle) = self.idle.lock() {
-            idle.push(Memory { scalars, row_values, blocks, accumulator, panels });
+            idle.push(machine.memory);
         }
     }
 }
 
 impl<T: Real> Items<T> {
     fn run(&self, machine: &mut Machine<T>, items: Range<usize>) {
-        let groups = if self.merged { items.clone().step_by(items.len().max(1)) } else { items.clone().step_by(1) };
-        for item in groups {
-            let last = if self.merged { items.end - 1 } else { item };
+        for item in items {
             machine.point[FIRST.number()] = self.low + item as i64 * self.step;
-            machine.point[LAST.number()] = (self.low + (last as i64 + 1) * self.step - 1).min(self.high);
+            machine.point[LAST.number()] = (self.low + (item as i64 + 1) * self.step - 1).min(self.high);
             machine.point[ITEM.number()] = item as i64;
             run_parts(&self.steps, machine);
         }
@@ -176,12 +171,17 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
                     value += size;
                 }
             }
-            Part::Leaf(plan) => match (&plan.sweep, &plan.contraction) {
-                (Some(sweep), _) => sweep::run(machine, plan, sweep),
-                (None, Some(contraction)) => contract::run(machine, plan, contraction),
-                (None, None) => block::run(machine, plan),
-            },
+            Part::Leaf(plan) => run_leaf(plan, machine),
+            Part::Together(leaves) => leaves.run(machine),
         }
+    }
+}
+
+fn run_leaf<T: Real>(plan: &Plan<T>, machine: &mut Machine<T>) {
+    match &plan.way {
+        Way::Panels(contraction) => contract::run(machine, plan, contraction),
+        Way::Dots(dots) => dots::run(machine, plan, dots),
+        Way::Blocks => block::run(machine, plan),
     }
 }
 
@@ -203,69 +203,37 @@ impl Sizes<'_> {
         let count_magnitude = i128::try_from(count).map_err(|_| too_large())?;
         let magnitude = count_magnitude.checked_mul(i128::from(step)).ok_or_else(too_large)?;
         let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
-        translator.bind(FIRST.number(), magnitude)?;
-        translator.bind(LAST.number(), magnitude)?;
-        translator.bind(ITEM.number(), count_magnitude)?;
-        let mut sample = vec![0; kernel.variables.len()];
-        (sample[FIRST.number()], sample[LAST.number()]) =
-            (low, if kernel.steps.len() == 1 { high } else { (low + step - 1).min(high) });
-        let steps = self.parts(&kernel.steps, &mut sample, &mut translator)?;
+        let item = (count / 2) as i64;
+        let first = low.saturating_add(item.saturating_mul(step));
+        translator.bind(FIRST.number(), magnitude, first)?;
+        translator.bind(LAST.number(), magnitude, first.saturating_add(step - 1))?;
+        translator.bind(ITEM.number(), count_magnitude, item)?;
+        let steps = self.parts(&kernel.steps, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
         for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
             locals.push((buffer, local_elements));
             let padded = self.lengths[buffer].checked_next_multiple_of(T::PER_LINE);
             local_elements = padded.and_then(|length| local_elements.checked_add(length)).ok_or_else(too_large)?;
         }
-        let merged = is_merged(kernel, &steps);
-        Ok(Items { low, high, step, count, variables: kernel.variables.len(), locals, local_elements, steps, merged })
+        Ok(Items { low, high, step, count, variables: kernel.variables.len(), locals, local_elements, steps })
     }
 
-    fn parts<T: Real>(
-        &self,
-        steps: &[Step],
-        sample: &mut Vec<i64>,
-        translator: &mut Translator<'_>,
-    ) -> Result<Vec<Part<T>>, Diagnostic> {
+    fn parts<T: Real>(&self, steps: &[Step], translator: &mut Translator<'_>) -> Result<Vec<Part<T>>, Diagnostic> {
         let mut parts = Vec::with_capacity(steps.len());
         for step in steps {
-            let leaves = match step {
+            let mut frame = Frame { nest: self.nest, extents: self.extents, translator };
+            parts.push(match step {
                 Step::Tile(tile) => {
-                    let range = translator.range(tile.variable.number(), &tile.range)?;
-                    sample[tile.variable.number()] = range.at(sample).0;
-                    let steps = self.parts(&tile.steps, sample, translator)?;
-                    parts.push(Part::Tile { variable: tile.variable.number(), range, size: tile.size.max(1), steps });
-                    continue;
+                    let range = frame.translator.range(tile.variable.number(), &tile.range)?;
+                    let steps = self.parts(&tile.steps, frame.translator)?;
+                    Part::Tile { variable: tile.variable.number(), range, size: tile.size.max(1), steps }
                 }
-                Step::Leaf(leaf) => std::slice::from_ref(leaf),
-                Step::Together(together) => together.leaves.as_slice(),
-            };
-            for leaf in leaves {
-                let plan = plan(self.nest, leaf, self.extents, sample.clone(), translator)?;
-                parts.push(Part::Leaf(Box::new(plan)));
-            }
+                Step::Leaf(leaf) => Part::Leaf(Box::new(plan(&mut frame, leaf, 0)?)),
+                Step::Together(together) => Part::Together(Together::new(&mut frame, &together.leaves)?),
+            });
         }
         Ok(parts)
     }
-}
-
-/// Whether a kernel is one leaf on register tiles that uses its work only as the range of an output: then several
-/// items are the same as one larger item, element by element, and share its panels.
-fn is_merged<T: Real>(kernel: &Kernel, parts: &[Part<T>]) -> bool {
-    let ([Step::Leaf(leaf)], [Part::Leaf(plan)]) = (kernel.steps.as_slice(), parts) else { return false };
-    if plan.contraction.is_none() {
-        return false;
-    }
-    let is_work = |bounds: &Bounds| {
-        let is = |side: &[linear::Linear], variable: usize| matches!(side, [l] if l.constant == 0 && l.floors.is_empty() && l.terms == [(variable, 1)]);
-        is(&bounds.low, FIRST.number()) && is(&bounds.high, LAST.number())
-    };
-    let elsewhere = plan.loops.iter().enumerate().any(|(position, l)| {
-        let uses = [FIRST, LAST, ITEM].iter().any(|v| l.range.uses(v.number()));
-        uses && !(position < leaf.outputs && is_work(&l.range))
-    });
-    let linears = plan.accesses.iter().map(|a| &a.place).chain(&plan.graph.indices);
-    let conditions = plan.guards.iter().chain(&plan.graph.conditions).map(|c| &c.linear);
-    !elsewhere && !linears.chain(conditions).any(|l| [FIRST, LAST, ITEM].iter().any(|v| l.uses(v.number())))
 }
 
 fn too_large() -> Diagnostic {

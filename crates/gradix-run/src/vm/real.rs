@@ -1,5 +1,9 @@
 //! The two types of numbers, and the instruction sets that loops are compiled for.
+#![allow(unsafe_code, reason = "passes on what callers promise")]
 
+use super::elementary::Elementary;
+use super::tile::{self, DOTS, Dot, Tile};
+use super::vector::{Step, Vector, Vectors};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// `f32` or `f64`.
@@ -13,8 +17,8 @@ pub trait Real:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
-    + super::elementary::Elementary
-    + super::tile::Vectors
+    + Elementary
+    + Vectors
     + 'static
 {
     /// 0
@@ -29,8 +33,6 @@ pub trait Real:
     fn of(value: f64) -> Self;
     /// The same number in f64.
     fn wide(self) -> f64;
-    /// The nearest number of this type.
-    fn of_index(value: i64) -> Self;
     /// The magnitude.
     fn abs(self) -> Self;
     /// The square root.
@@ -46,7 +48,7 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($type:ident) => {
+    ($type:ident: $($method:ident)*) => {
         impl Real for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -60,46 +62,36 @@ macro_rules! real {
                 self as f64
             }
             #[inline(always)]
-            fn of_index(value: i64) -> Self {
-                value as $type
-            }
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $type::abs(self)
-            }
-            #[inline(always)]
-            fn sqrt(self) -> Self {
-                $type::sqrt(self)
-            }
-            #[inline(always)]
-            fn floor(self) -> Self {
-                $type::floor(self)
-            }
-            #[inline(always)]
-            fn ceil(self) -> Self {
-                $type::ceil(self)
-            }
-            #[inline(always)]
-            fn round(self) -> Self {
-                $type::round(self)
-            }
-            #[inline(always)]
             fn fused(self, b: Self, c: Self) -> Self {
                 self.mul_add(b, c)
             }
+            $(#[inline(always)]
+            fn $method(self) -> Self {
+                $type::$method(self)
+            })*
         }
     };
 }
 
-real!(f32);
-real!(f64);
+real! { f32: abs sqrt floor ceil round }
+real! { f64: abs sqrt floor ceil round }
 
 /// An instruction set, as far as the code must know.
 pub trait Isa: Copy {
     /// Whether `a*b + c` is one instruction.
     const FUSED: bool;
     /// Its widest vectors.
-    type Vector<T: Real>: super::tile::Vector<T>;
+    type Vector<T: Real>: Vector<T>;
+    /// Runs a register tile, of the form that fits its registers.
+    ///
+    /// # Safety
+    /// As for [`tile::run`].
+    unsafe fn tile<T: Real, R: Step>(work: &Tile<T>);
+    /// Runs a register tile whose lanes are the reduction.
+    ///
+    /// # Safety
+    /// As for [`tile::run_dot`].
+    unsafe fn dot<T: Real, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]);
 }
 
 /// Instruction sets that are told apart at run time.
@@ -114,6 +106,16 @@ pub enum Level {
 }
 
 impl Level {
+    /// How many numbers its vectors have.
+    pub fn width<T>(self) -> usize {
+        let bytes = match self {
+            Level::Avx512 => 64,
+            Level::Avx2 => 32,
+            Level::Baseline => 16,
+        };
+        bytes / size_of::<T>()
+    }
+
     /// The best that this machine has.
     pub fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
@@ -135,25 +137,72 @@ impl Level {
 }
 
 macro_rules! isa {
-    ($($name:ident $fused:expr, $vector:ident;)*) => {$(
+    ($($name:ident: $fused:expr, $rows:literal rows of $vectors:literal vectors, $dots:literal dots;)*) => {$(
         #[derive(Clone, Copy)]
         pub struct $name;
         impl Isa for $name {
             const FUSED: bool = $fused;
-            type Vector<T: Real> = T::$vector;
+            type Vector<T: Real> = T::$name;
+            #[inline(always)]
+            unsafe fn tile<T: Real, R: Step>(work: &Tile<T>) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    match (work.low, work.vectors) {
+                        (true, 1) => tile::tile::<T, T::$name, R, { $rows / 2 }, 1>(work),
+                        (true, 2) => tile::tile::<T, T::$name, R, { $rows / 2 }, 2>(work),
+                        (true, _) => tile::tile::<T, T::$name, R, { $rows / 2 }, $vectors>(work),
+                        (false, 1) => tile::tile::<T, T::$name, R, $rows, 1>(work),
+                        (false, 2) => tile::tile::<T, T::$name, R, $rows, 2>(work),
+                        (false, _) => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
+                    }
+                }
+            }
+            #[inline(always)]
+            unsafe fn dot<T: Real, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]) {
+                // SAFETY: the caller's promise.
+                unsafe { tile::dot::<T, T::$name, R, $dots, 4>(work, sums) }
+            }
         }
     )*};
 }
 
-isa! {
-    Baseline cfg!(any(target_feature = "fma", target_arch = "aarch64")), Baseline;
-}
+isa! { Baseline: cfg!(any(target_feature = "fma", target_arch = "aarch64")), 4 rows of 2 vectors, 2 dots; }
 
 #[cfg(target_arch = "x86_64")]
-isa! {
-    Avx2 true, Avx2;
-    Avx512 true, Avx512;
+isa! { Avx2: true, 4 rows of 3 vectors, 2 dots; Avx512: true, 8 rows of 3 vectors, 4 dots; }
+
+/// Declares a function that runs `$body` as compiled for the instruction set that it is given.
+macro_rules! by_level {
+    ($(#[$meta:meta])* $visibility:vis $name:ident<$real:ident $(, $rule:ident: $bound:ident)?>($($argument:ident: $type:ty),*) = $body:ident) => {
+        $(#[$meta])*
+        #[inline]
+        $visibility unsafe fn $name<$real: Real $(, $rule: $bound)?>(level: Level, $($argument: $type),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            unsafe fn avx512<$real: Real $(, $rule: $bound)?>($($argument: $type),*) {
+                // SAFETY: the caller's promise.
+                unsafe { $body::<$real, crate::vm::real::Avx512 $(, $rule)?>($($argument),*) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2<$real: Real $(, $rule: $bound)?>($($argument: $type),*) {
+                // SAFETY: the caller's promise.
+                unsafe { $body::<$real, crate::vm::real::Avx2 $(, $rule)?>($($argument),*) }
+            }
+            // SAFETY: the caller's promise; levels are only those that the machine has.
+            unsafe {
+                match level {
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => avx512::<$real $(, $rule)?>($($argument),*),
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => avx2::<$real $(, $rule)?>($($argument),*),
+                    _ => $body::<$real, crate::vm::real::Baseline $(, $rule)?>($($argument),*),
+                }
+            }
+        }
+    };
 }
+pub(super) use by_level;
 
 /// `a*b + c`, in one rounding where that is fast.
 #[inline(always)]

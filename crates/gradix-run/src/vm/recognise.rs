@@ -1,141 +1,124 @@
-//! Whether a body is a function of two operands, one for the rows and one for the lanes of a contraction.
+//! Which rule of register tiles the body of a contraction is, given the operands that the nest packs.
 
-use super::leaf::{Node, Plan};
+use super::leaf::Node;
 use super::real::Real;
-use super::tile::Rule;
+use super::vector::Rule;
 use gradix::program::{BinaryOp, ReduceOp, UnaryOp};
 
-/// What a body is.
-pub struct Recognised {
-    pub rule: Rule,
-    /// What depends on rows or on neither, and what depends on lanes.
-    pub operands: [Operand; 2],
+/// The nodes of a body, and which of them are operands.
+pub struct Recognise<'a, T> {
+    pub nodes: &'a mut Vec<Node<T>>,
+    /// What depends on rows or on neither.
+    pub by_row: Vec<usize>,
+    /// What depends on lanes.
+    pub by_lane: Vec<usize>,
 }
 
-/// A product of nodes, divided by others.
-#[derive(Default)]
-pub struct Operand {
-    factors: Vec<usize>,
-    divisors: Vec<usize>,
-    negative: bool,
-}
+/// More factors than this are no contraction that anyone writes.
+const MOST_FACTORS: usize = 64;
 
-impl Operand {
-    fn of(node: usize) -> Self {
-        Operand { factors: vec![node], ..Operand::default() }
-    }
-
-    /// Adds the nodes that compute it, and gives the last one.
-    pub fn append<T: Real>(self, plan: &mut Plan<T>) -> usize {
-        let nodes = &mut plan.graph.nodes;
-        let mut add = |node: Node<T>| {
-            nodes.push(node);
-            nodes.len() - 1
-        };
-        let mut factors = self.factors.into_iter();
-        let mut value = factors.next().unwrap_or_else(|| add(Node::Constant(T::ONE)));
-        for factor in factors {
-            value = add(Node::Binary(BinaryOp::Mul, value, factor));
-        }
-        for divisor in self.divisors {
-            value = add(Node::Binary(BinaryOp::Div, value, divisor));
-        }
-        if self.negative { add(Node::Unary(UnaryOp::Neg, value)) } else { value }
-    }
-}
-
-/// Which nodes depend on rows and on lanes.
-pub struct Recognise {
-    pub by_row: Vec<bool>,
-    pub by_lane: Vec<bool>,
-}
-
-impl Recognise {
-    /// How the body of a leaf is made of a part that depends on rows and a part that depends on lanes.
-    pub fn body<T: Real>(&self, plan: &Plan<T>) -> Option<Recognised> {
-        let nodes = &plan.graph.nodes;
-        let body = plan.graph.body;
-        match (plan.reduction?, &nodes[body]) {
-            (ReduceOp::Sum, Node::Unary(UnaryOp::Abs, difference)) => {
-                let operands = self.difference(nodes, *difference)?;
-                Some(Recognised { rule: Rule::AbsoluteDifference, operands })
+impl<T: Real> Recognise<'_, T> {
+    /// The rule, and the nodes of what depends on rows and of what depends on lanes, if the body is one.
+    pub fn body(&mut self, op: ReduceOp, body: usize) -> Option<(Rule, [usize; 2])> {
+        match (op, &self.nodes[body]) {
+            (ReduceOp::Sum, Node::Unary(UnaryOp::Abs, a)) => Some((Rule::AbsoluteDifference, self.difference(*a)?)),
+            (ReduceOp::Max, _) => Some((Rule::LargestSum, self.sum(body)?)),
+            (ReduceOp::Min, _) => Some((Rule::SmallestSum, self.sum(body)?)),
+            (ReduceOp::Sum, _) => {
+                let square = self.square(body).filter(|a| self.side(*a).is_none());
+                match square.and_then(|a| self.difference(a)) {
+                    Some(operands) => Some((Rule::SquaredDifference, operands)),
+                    None => Some((Rule::Product, self.product(body)?)),
+                }
             }
-            (ReduceOp::Sum, _) => self.product(nodes, body),
-            (ReduceOp::Max, _) => Some(Recognised { rule: Rule::LargestSum, operands: self.sum(nodes, body)? }),
-            (ReduceOp::Min, _) => Some(Recognised { rule: Rule::SmallestSum, operands: self.sum(nodes, body)? }),
             (ReduceOp::Prod, _) => None,
         }
     }
 
-    fn product<T: Real>(&self, nodes: &[Node<T>], body: usize) -> Option<Recognised> {
-        let mut operands = [Operand::default(), Operand::default()];
-        let mut mixed = Vec::new();
-        let mut stack = vec![(body, false)];
+    /// 0 for what depends on rows or on neither, 1 for what depends on lanes, `None` for what is no operand.
+    fn side(&self, node: usize) -> Option<usize> {
+        let constant = matches!(self.nodes[node], Node::Constant(_));
+        if constant || self.by_row.contains(&node) { Some(0) } else { self.by_lane.contains(&node).then_some(1) }
+    }
+
+    fn square(&self, node: usize) -> Option<usize> {
+        match self.nodes[node] {
+            Node::Binary(BinaryOp::Mul, a, b) if a == b => Some(a),
+            Node::Binary(BinaryOp::Pow, a, b) => {
+                matches!(self.nodes[b], Node::Constant(two) if two.wide() == 2.0).then_some(a)
+            }
+            _ => None,
+        }
+    }
+
+    /// The two operands of a sum or difference, each with whether it is subtracted: the row's first.
+    fn pair(&self, node: usize) -> Option<[(usize, bool); 2]> {
+        let (a, b, minus) = match self.nodes[node] {
+            Node::Binary(BinaryOp::Add, a, b) => (a, b, false),
+            Node::Binary(BinaryOp::Sub, a, b) => (a, b, true),
+            _ => return None,
+        };
+        match (self.side(a)?, self.side(b)?) {
+            (0, 1) => Some([(a, false), (b, minus)]),
+            (1, 0) => Some([(b, minus), (a, false)]),
+            _ => None,
+        }
+    }
+
+    /// Operands whose difference is the node or its negation.
+    fn difference(&mut self, node: usize) -> Option<[usize; 2]> {
+        let [(row, first), (lane, second)] = self.pair(node)?;
+        Some([row, self.signed(lane, first == second)])
+    }
+
+    /// Operands whose sum is the node.
+    fn sum(&mut self, node: usize) -> Option<[usize; 2]> {
+        let [row, lane] = self.pair(node)?;
+        Some([self.signed(row.0, row.1), self.signed(lane.0, lane.1)])
+    }
+
+    /// Operands whose product is the node.
+    fn product(&mut self, node: usize) -> Option<[usize; 2]> {
+        let mut values: [Option<usize>; 2] = [None; 2];
+        let (mut negative, mut divisors) = (false, Vec::new());
+        let (mut stack, mut count) = (vec![(node, false)], 0);
         while let Some((node, divides)) = stack.pop() {
-            match &nodes[node] {
-                Node::Binary(BinaryOp::Mul, a, b) => stack.extend([(*b, divides), (*a, divides)]),
-                Node::Binary(BinaryOp::Div, a, b) => stack.extend([(*b, !divides), (*a, divides)]),
-                Node::Binary(BinaryOp::Pow, a, b) if is_two(&nodes[*b]) => stack.extend([(*a, divides), (*a, divides)]),
-                Node::Unary(UnaryOp::Neg, a) => {
-                    operands[0].negative = !operands[0].negative;
+            count += 1;
+            match (self.side(node), &self.nodes[node]) {
+                _ if count > MOST_FACTORS => return None,
+                (Some(side), _) if divides => divisors.push((side, node)),
+                (Some(side), _) => {
+                    values[side] = Some(values[side].map_or(node, |value| self.binary(BinaryOp::Mul, value, node)));
+                }
+                (None, Node::Binary(BinaryOp::Mul, a, b)) => stack.extend([(*b, divides), (*a, divides)]),
+                (None, Node::Binary(BinaryOp::Div, a, b)) => stack.extend([(*b, !divides), (*a, divides)]),
+                (None, Node::Unary(UnaryOp::Neg, a)) => {
+                    negative = !negative;
                     stack.push((*a, divides));
                 }
-                _ if self.by_row[node] && self.by_lane[node] => mixed.push((node, divides)),
-                _ => {
-                    let operand = &mut operands[usize::from(self.by_lane[node])];
-                    if divides { operand.divisors.push(node) } else { operand.factors.push(node) }
+                (None, _) => {
+                    let factor = self.square(node)?;
+                    stack.extend([(factor, divides); 2]);
                 }
             }
-            if stack.len() > 64 {
-                return None;
-            }
         }
-        let alone = operands.iter().all(|o| o.factors.is_empty() && o.divisors.is_empty() && !o.negative);
-        match mixed.as_slice() {
-            [] if !operands[1].factors.is_empty() || !operands[1].divisors.is_empty() => {
-                Some(Recognised { rule: Rule::Product, operands })
-            }
-            [(a, false), (b, false)] if a == b && alone => {
-                let operands = self.difference(nodes, *a)?;
-                Some(Recognised { rule: Rule::SquaredDifference, operands })
-            }
-            _ => None,
+        let mut values = values.map(|value| value.unwrap_or_else(|| self.add(Node::Constant(T::ONE))));
+        for (side, divisor) in divisors {
+            values[side] = self.binary(BinaryOp::Div, values[side], divisor);
         }
+        Some([self.signed(values[0], negative), values[1]])
     }
 
-    /// `a - b` of a row and a lane; for what is symmetric in sign also `b - a`.
-    fn difference<T: Real>(&self, nodes: &[Node<T>], node: usize) -> Option<[Operand; 2]> {
-        match &nodes[node] {
-            Node::Binary(BinaryOp::Sub, a, b) => self.apart(*a, *b),
-            Node::Binary(BinaryOp::Add, a, b) => self.apart(*a, *b).map(negated_lanes),
-            _ => None,
-        }
+    fn signed(&mut self, node: usize, negative: bool) -> usize {
+        if negative { self.add(Node::Unary(UnaryOp::Neg, node)) } else { node }
     }
 
-    fn sum<T: Real>(&self, nodes: &[Node<T>], node: usize) -> Option<[Operand; 2]> {
-        match &nodes[node] {
-            Node::Binary(BinaryOp::Add, a, b) => self.apart(*a, *b),
-            Node::Binary(BinaryOp::Sub, a, b) => {
-                let [mut first, mut second] = self.apart(*a, *b)?;
-                (if second.factors == [*b] { &mut second } else { &mut first }).negative = true;
-                Some([first, second])
-            }
-            _ => None,
-        }
+    fn binary(&mut self, op: BinaryOp, a: usize, b: usize) -> usize {
+        self.add(Node::Binary(op, a, b))
     }
 
-    fn apart(&self, a: usize, b: usize) -> Option<[Operand; 2]> {
-        let (row, lane) = if self.by_lane[b] { (a, b) } else { (b, a) };
-        let apart = !self.by_lane[row] && self.by_lane[lane] && !self.by_row[lane];
-        apart.then(|| [Operand::of(row), Operand::of(lane)])
+    fn add(&mut self, node: Node<T>) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
     }
-}
-
-fn negated_lanes([row, mut lane]: [Operand; 2]) -> [Operand; 2] {
-    lane.negative = true;
-    [row, lane]
-}
-
-fn is_two<T: Real>(node: &Node<T>) -> bool {
-    matches!(node, Node::Constant(value) if value.wide() == 2.0)
 }

@@ -15,23 +15,6 @@ pub struct Scratch<T> {
     element: std::marker::PhantomData<T>,
 }
 
-/// Everything that a thread needs to run a kernel. It is kept from one run to the next.
-pub struct Memory<T> {
-    pub scalars: Scratch<T>,
-    pub row_values: Scratch<T>,
-    pub blocks: Scratch<T>,
-    pub accumulator: Scratch<T>,
-    pub panels: [Scratch<T>; 2],
-}
-
-impl<T: Real> Memory<T> {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        let (scalars, row_values, blocks) = (Scratch::new(), Scratch::new(), Scratch::new());
-        Memory { scalars, row_values, blocks, accumulator: Scratch::new(), panels: [Scratch::new(), Scratch::new()] }
-    }
-}
-
 impl<T: Real> Scratch<T> {
     /// Nothing yet.
     pub fn new() -> Self {
@@ -59,14 +42,6 @@ impl<T: Real> Scratch<T> {
     pub fn part(&mut self, start: usize, length: usize) -> &mut [T] {
         // SAFETY: they exist, every pattern of bits is a number, and the scratch memory is borrowed as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(start, length), length) }
-    }
-
-    /// One number.
-    #[inline(always)]
-    pub fn get(&self, place: usize) -> T {
-        assert!(place < self.length, "scratch memory is reserved before its use");
-        // SAFETY: it exists, and every pattern of bits is a number.
-        unsafe { *self.lines.as_ptr().cast::<T>().add(place) }
     }
 
     /// Sets one number.

@@ -1,242 +1,241 @@
 //! Register tiles: `c[i, j] ⊕= f(a[k, i], b[k, j])` for a few rows and vectors, with all of `c` in registers.
 //!
-//! `a` is packed, the values of all rows for one term after the other. A term of `b` is a row of lanes at any place, so
-//! that it can be used where it lies as well as from a panel.
+//! A term of `a` is a column of rows and one of `b` a row of lanes, at any place: so they can be used where they lie as well
+//! as from panels.
 #![allow(unsafe_code, reason = "vector instructions, on panels and targets that the caller has checked")]
+#![allow(clippy::needless_range_loop, reason = "adapters could become functions without the instructions of this set")]
 
-use super::real::{Baseline, Isa, Level, Real, maximum, minimum, multiply_add};
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
-use std::marker::PhantomData;
-
-/// What a term adds to an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// `c + a*b`
-    Product,
-    /// `c + (a - b)^2`
-    SquaredDifference,
-    /// `c + |a - b|`
-    AbsoluteDifference,
-    /// `max(c, a + b)`
-    LargestSum,
-    /// `min(c, a + b)`
-    SmallestSum,
-}
-
-/// How many rows and vectors a tile has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Many rows, and as many vectors as fit into registers.
-    Tall,
-    /// Many rows, and fewer vectors.
-    Narrow,
-    /// One row.
-    Flat,
-}
+use super::real::{Isa, Level, Real, by_level};
+use super::vector::{Array, Rule, Step, Vector, WIDEST, with_rule};
+use gradix::program::ReduceOp;
 
 /// The work of one tile.
 pub struct Tile<T> {
+    /// How many vectors it has: up to as many as there are registers for.
+    pub vectors: usize,
+    /// Whether it has half the rows.
+    pub low: bool,
     pub terms: usize,
-    /// `terms` times the rows of the form.
+    /// Where rows are counted from, and the distance of rows.
     pub a: *const T,
+    pub a_step: isize,
     /// Where lanes are counted from.
     pub b: *const T,
-    /// Where each term starts, from `b`.
-    pub offsets: *const isize,
+    /// Where each term starts, from `a` and from `b`.
+    pub offsets: [*const isize; 2],
     /// The first element of the target.
     pub to: *mut T,
     /// Its distances from row to row and lane to lane.
-    pub strides: (isize, isize),
+    pub strides: [isize; 2],
     /// How many of the rows and lanes are written.
-    pub shape: (usize, usize),
+    pub shape: [usize; 2],
     /// The value that a reduction starts with.
     pub neutral: T,
     /// Whether the target's old value counts.
     pub combine: bool,
 }
 
-/// Code for a tile.
+/// The rows and lanes of a tile.
+pub fn size<T>(level: Level, vectors: usize) -> [usize; 2] {
+    [if level == Level::Avx512 { 8 } else { 4 }, vectors * level.width::<T>()]
+}
+
+/// The vectors of tiles for so many lanes that waste least on their edge; narrow ones load more for each term.
+pub fn vectors<T>(level: Level, lanes: usize) -> usize {
+    let most = if level == Level::Baseline { 2 } else { 3 };
+    let cost = |vectors: &usize| {
+        lanes.next_multiple_of(vectors * level.width::<T>()) as f64 * [1.2, 1.08, 1.0][vectors + 2 - most]
+    };
+    (1..=most).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
+}
+
+/// Runs a tile.
 ///
 /// # Safety
-/// `a` has all terms, `b` has all lanes of the form at each of `terms` offsets, and the target has its shape.
-pub type TileCode<T> = unsafe fn(&Tile<T>);
-
-/// The rows and lanes of a form, for numbers of this size.
-pub fn form<T: Real>(level: Level, form: Form) -> (usize, usize) {
-    let (rows, vectors) = match (level, form) {
-        (_, Form::Flat) => (1, 8),
-        (Level::Avx512, Form::Tall) => (8, 3),
-        (Level::Avx512, Form::Narrow) => (8, 2),
-        (Level::Avx2, Form::Tall) => (4, 3),
-        (Level::Avx2 | Level::Baseline, Form::Tall | Form::Narrow) => (4, 2),
-    };
-    let bytes = match level {
-        Level::Avx512 => 64,
-        Level::Avx2 => 32,
-        Level::Baseline => 16,
-    };
-    (rows, vectors * bytes / size_of::<T>())
-}
-
-/// The types of vectors for each instruction set.
-pub trait Vectors: Sized {
-    #[cfg(target_arch = "x86_64")]
-    type Avx512: Vector<Self>;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2: Vector<Self>;
-    type Baseline: Vector<Self>;
-}
-
-impl Vectors for f64 {
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = __m512d;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = __m256d;
-    type Baseline = Array<f64, 2>;
-}
-
-impl Vectors for f32 {
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = __m512;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = __m256;
-    type Baseline = Array<f32, 4>;
-}
-
-/// The code for a rule and a form.
-pub fn code<T: Real>(level: Level, rule: Rule, form: Form) -> TileCode<T> {
-    match rule {
-        Rule::Product => code_of::<T, Product>(level, form),
-        Rule::SquaredDifference => code_of::<T, SquaredDifference>(level, form),
-        Rule::AbsoluteDifference => code_of::<T, AbsoluteDifference>(level, form),
-        Rule::LargestSum => code_of::<T, LargestSum>(level, form),
-        Rule::SmallestSum => code_of::<T, SmallestSum>(level, form),
-    }
-}
-
-fn code_of<T: Real, R: Step>(level: Level, form: Form) -> TileCode<T> {
-    match (level, form) {
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx512, Form::Tall) => avx512::<T, R, 8, 3>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx512, Form::Narrow) => avx512::<T, R, 8, 2>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx512, Form::Flat) => avx512::<T, R, 1, 8>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx2, Form::Tall) => avx2::<T, R, 4, 3>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx2, Form::Narrow) => avx2::<T, R, 4, 2>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx2, Form::Flat) => avx2::<T, R, 1, 8>,
-        (_, Form::Tall | Form::Narrow) => tile::<T, T::Baseline, R, 4, 2>,
-        (_, Form::Flat) => tile::<T, T::Baseline, R, 1, 8>,
-    }
-}
-
-/// Code that copies lanes, term by term, from what starts at `starts` and `begin` to a panel.
-///
-/// # Safety
-/// The panel has room for all terms, and each has all lanes of the form.
-pub type CopyCode<T> = unsafe fn(*mut T, &[*const T], usize);
-
-/// The copying for the lanes of a form.
-pub fn copy<T: Real>(level: Level, form: Form) -> CopyCode<T> {
-    match (level, form) {
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx512, Form::Tall) => copy_avx512::<T, 3>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx512, Form::Narrow) => copy_avx512::<T, 2>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx512, Form::Flat) => copy_avx512::<T, 8>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx2, Form::Tall) => copy_avx2::<T, 3>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx2, Form::Narrow) => copy_avx2::<T, 2>,
-        #[cfg(target_arch = "x86_64")]
-        (Level::Avx2, Form::Flat) => copy_avx2::<T, 8>,
-        (_, Form::Tall | Form::Narrow) => copy_lanes::<T, T::Baseline, 2>,
-        (_, Form::Flat) => copy_lanes::<T, T::Baseline, 8>,
-    }
-}
-
-/// # Safety
-/// As for [`CopyCode`], and the machine has these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn copy_avx512<T: Real, const N: usize>(to: *mut T, starts: &[*const T], begin: usize) {
+/// `a` has all rows and `b` all lanes of the tile at each of `terms` offsets, and the target has its shape; the machine
+/// has the instructions of the level.
+pub unsafe fn run<T: Real>(level: Level, rule: Rule, work: &Tile<T>) {
     // SAFETY: the caller's promise.
-    unsafe { copy_lanes::<T, T::Avx512, N>(to, starts, begin) }
+    with_rule!(rule, Code => unsafe { run_rule::<T, Code>(level, work) });
 }
 
-/// # Safety
-/// As for [`CopyCode`], and the machine has these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn copy_avx2<T: Real, const N: usize>(to: *mut T, starts: &[*const T], begin: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { copy_lanes::<T, T::Avx2, N>(to, starts, begin) }
-}
+by_level! { run_rule<T, R: Step>(work: &Tile<T>) = of_isa }
 
 /// # Safety
-/// As for [`CopyCode`], and the machine has the instructions of the vectors.
+/// As for [`run`].
 #[inline(always)]
-unsafe fn copy_lanes<T: Real, V: Vector<T>, const N: usize>(to: *mut T, starts: &[*const T], begin: usize) {
-    for (term, start) in starts.iter().enumerate() {
-        for vector in 0..N {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let lanes = V::load(start.add(begin + vector * V::WIDTH));
-                lanes.store(to.add((term * N + vector) * V::WIDTH));
+unsafe fn of_isa<T: Real, I: Isa, R: Step>(work: &Tile<T>) {
+    // SAFETY: the caller's promise.
+    unsafe { I::tile::<T, R>(work) }
+}
+
+/// The work of a tile whose lanes are the reduction: `c[i, j] ⊕= f(a[i, k], b[j, k])`.
+pub struct Dot<'a, T> {
+    /// The first elements, and the distances from row to row and from column to column.
+    pub operands: [(*mut T, isize); 2],
+    /// How many rows and columns there are; the tile computes the last one again where it has more.
+    pub counts: [usize; 2],
+    /// Where lanes start, from the first elements.
+    pub runs: &'a [[isize; 2]],
+    /// How many lanes follow each start.
+    pub lanes: usize,
+    pub neutral: T,
+}
+
+/// The most results of a tile whose lanes are the reduction.
+pub const DOTS: usize = 16;
+
+/// The rows and columns of such a tile.
+pub fn dots(level: Level) -> [usize; 2] {
+    match level {
+        Level::Avx512 => [4, 4],
+        Level::Avx2 | Level::Baseline => [2, 4],
+    }
+}
+
+/// Runs a tile whose lanes are the reduction.
+///
+/// # Safety
+/// The operands have all rows or columns and lanes; the machine has the instructions of the level.
+pub unsafe fn run_dot<T: Real>(level: Level, rule: Rule, work: &Dot<'_, T>, sums: &mut [T; DOTS]) {
+    // SAFETY: the caller's promise.
+    with_rule!(rule, Code => unsafe { run_dot_rule::<T, Code>(level, work, sums) });
+}
+
+by_level! { run_dot_rule<T, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]) = dot_of_isa }
+
+/// # Safety
+/// As for [`run_dot`].
+#[inline(always)]
+unsafe fn dot_of_isa<T: Real, I: Isa, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]) {
+    // SAFETY: the caller's promise.
+    unsafe { I::dot::<T, R>(work, sums) }
+}
+
+/// Adds the terms to the sums, of which there is one for each row and column of the tile.
+///
+/// # Safety
+/// As for [`run_dot`].
+#[inline(always)]
+pub unsafe fn dot<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(
+    work: &Dot<'_, T>,
+    totals: &mut [T; DOTS],
+) {
+    let mut sums = [[V::all(work.neutral); N]; M];
+    let whole = work.lanes / V::WIDTH * V::WIDTH;
+    let left = work.lanes - whole;
+    for run in 0..work.runs.len() {
+        let a: [*const T; M] = work.places(0, run);
+        let b: [*const T; N] = work.places(1, run);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut lane = 0;
+            while lane < whole {
+                dot_step::<T, V, R, M, N>(&mut sums, a, b, |from| V::load(from.add(lane)));
+                lane += V::WIDTH;
             }
+            if left > 0 {
+                let mut last = sums;
+                dot_step::<T, V, R, M, N>(&mut last, a, b, |from| V::load_part(from.add(whole), left));
+                for i in 0..M {
+                    for j in 0..N {
+                        sums[i][j] = last[i][j].first(sums[i][j], left);
+                    }
+                }
+            }
+        }
+    }
+    for i in 0..M {
+        for j in 0..N {
+            totals[i * N + j] = combine::<T, R>(totals[i * N + j], across::<T, V, R>(sums[i][j]));
         }
     }
 }
 
-/// # Safety
-/// As for [`TileCode`], and the machine has these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn avx512<T: Real, R: Step, const M: usize, const N: usize>(work: &Tile<T>) {
-    // SAFETY: the caller's promise.
-    unsafe { tile::<T, T::Avx512, R, M, N>(work) }
+impl<T> Dot<'_, T> {
+    /// Where a run starts in the rows or columns of a tile.
+    #[inline(always)]
+    fn places<const N: usize>(&self, side: usize, run: usize) -> [*const T; N] {
+        let (first, step) = self.operands[side];
+        let mut places = [first.cast_const(); N];
+        for n in 0..N {
+            places[n] = first.wrapping_offset(self.runs[run][side] + n.min(self.counts[side] - 1) as isize * step);
+        }
+        places
+    }
 }
 
+/// One vector of each row and column.
+///
 /// # Safety
-/// As for [`TileCode`], and the machine has these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2<T: Real, R: Step, const M: usize, const N: usize>(work: &Tile<T>) {
-    // SAFETY: the caller's promise.
-    unsafe { tile::<T, T::Avx2, R, M, N>(work) }
+/// Vectors can be loaded from all operands.
+#[inline(always)]
+unsafe fn dot_step<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(
+    sums: &mut [[V; N]; M],
+    a: [*const T; M],
+    b: [*const T; N],
+    load: impl Fn(*const T) -> V,
+) {
+    let mut columns = [V::all(T::ZERO); N];
+    for j in 0..N {
+        columns[j] = load(b[j]);
+    }
+    for i in 0..M {
+        let row = load(a[i]);
+        for j in 0..N {
+            sums[i][j] = R::step(sums[i][j], row, columns[j]);
+        }
+    }
+}
+
+/// The lanes of a vector combined: halves with halves.
+#[inline(always)]
+fn across<T: Real, V: Vector<T>, R: Step>(vector: V) -> T {
+    let mut values = [T::ZERO; WIDEST];
+    // SAFETY: no vector is wider.
+    unsafe { vector.store(values.as_mut_ptr()) };
+    let mut half = V::WIDTH / 2;
+    while half > 0 {
+        for n in 0..half {
+            values[n] = combine::<T, R>(values[n], values[n + half]);
+        }
+        half /= 2;
+    }
+    values[0]
+}
+
+#[inline(always)]
+fn combine<T: Real, R: Step>(a: T, b: T) -> T {
+    R::combine(Array::<T, 1>::all(a), Array::all(b)).0[0]
 }
 
 /// The most numbers that a tile holds.
 const MOST: usize = 8 * 48;
 
 /// # Safety
-/// As for [`TileCode`], and the machine has the instructions of the vectors.
+/// As for [`run`].
 #[inline(always)]
-unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(work: &Tile<T>) {
+pub unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(work: &Tile<T>) {
     // SAFETY: the caller's promise.
     unsafe {
         let mut sums = [[V::all(work.neutral); N]; M];
         for term in 0..work.terms {
-            let row = work.b.offset(*work.offsets.add(term));
+            let row = work.b.offset(*work.offsets[1].add(term));
+            let column = work.a.offset(*work.offsets[0].add(term));
             let mut lanes = [V::all(T::ZERO); N];
-            for (j, lane) in lanes.iter_mut().enumerate() {
-                *lane = V::load(row.add(j * V::WIDTH));
+            for j in 0..N {
+                lanes[j] = V::load(row.add(j * V::WIDTH));
             }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let a = V::all(*work.a.add(term * M + i));
-                for (sum, lane) in sums.iter_mut().zip(lanes) {
-                    *sum = R::step(*sum, a, lane);
+            for i in 0..M {
+                let a = V::all(*column.offset(i as isize * work.a_step));
+                for j in 0..N {
+                    sums[i][j] = R::step(sums[i][j], a, lanes[j]);
                 }
             }
         }
-        if work.shape == (M, N * V::WIDTH) && work.strides.1 == 1 {
+        if work.shape == [M, N * V::WIDTH] && work.strides[1] == 1 {
             for (i, sums) in sums.iter().enumerate() {
-                let line = work.to.offset(i as isize * work.strides.0);
+                let line = work.to.offset(i as isize * work.strides[0]);
                 for (j, sum) in sums.iter().enumerate() {
                     let to = line.add(j * V::WIDTH);
                     let value = if work.combine { R::combine(V::load(to), *sum) } else { *sum };
@@ -260,278 +259,14 @@ unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(w
 /// # Safety
 /// The target has its shape.
 unsafe fn write<T: Real, R: Step>(work: &Tile<T>, values: &[T; MOST], width: usize) {
-    for i in 0..work.shape.0 {
-        for j in 0..work.shape.1 {
+    for i in 0..work.shape[0] {
+        for j in 0..work.shape[1] {
             // SAFETY: the caller's promise.
             unsafe {
-                let to = work.to.offset(i as isize * work.strides.0 + j as isize * work.strides.1);
-                let value = values[i * width + j];
-                *to = if work.combine { R::combine_one(*to, value) } else { value };
+                let to = work.to.offset(i as isize * work.strides[0] + j as isize * work.strides[1]);
+                let value = Array::<T, 1>::all(values[i * width + j]);
+                (if work.combine { R::combine(Array::load(to), value) } else { value }).store(to);
             }
         }
-    }
-}
-
-/// A rule as code.
-pub trait Step {
-    fn step<T: Real, V: Vector<T>>(sum: V, a: V, b: V) -> V;
-    fn combine<T: Real, V: Vector<T>>(a: V, b: V) -> V;
-    fn combine_one<T: Real>(a: T, b: T) -> T;
-}
-
-macro_rules! rules {
-    ($($name:ident |$sum:ident, $a:ident, $b:ident| $step:expr, $combine:ident $one:expr;)*) => {$(
-        pub struct $name;
-        impl Step for $name {
-            #[inline(always)]
-            fn step<T: Real, V: Vector<T>>($sum: V, $a: V, $b: V) -> V {
-                $step
-            }
-            #[inline(always)]
-            fn combine<T: Real, V: Vector<T>>(a: V, b: V) -> V {
-                a.$combine(b)
-            }
-            #[inline(always)]
-            fn combine_one<T: Real>(a: T, b: T) -> T {
-                let combine: fn(T, T) -> T = $one;
-                combine(a, b)
-            }
-        }
-    )*};
-}
-
-rules! {
-    Product |sum, a, b| a.multiply_add(b, sum), plus |a, b| a + b;
-    SquaredDifference |sum, a, b| a.minus(b).multiply_add(a.minus(b), sum), plus |a, b| a + b;
-    AbsoluteDifference |sum, a, b| sum.plus(a.minus(b).magnitude()), plus |a, b| a + b;
-    LargestSum |sum, a, b| sum.larger(a.plus(b)), larger maximum;
-    SmallestSum |sum, a, b| sum.smaller(a.plus(b)), smaller minimum;
-    Sum |sum, a, _b| sum.plus(a), plus |a, b| a + b;
-    Prod |sum, a, _b| sum.times(a), times |a, b| a * b;
-    Largest |sum, a, _b| sum.larger(a), larger maximum;
-    Smallest |sum, a, _b| sum.smaller(a), smaller minimum;
-}
-
-/// A vector of numbers. Its methods are only called where the machine has the instructions.
-pub trait Vector<T>: Copy {
-    const WIDTH: usize;
-    /// `exp`, where it has a better way than number by number.
-    const EXP: Option<fn(Self) -> Self> = None;
-    fn all(value: T) -> Self;
-    /// # Safety
-    /// There are as many numbers as the vector has.
-    unsafe fn load(from: *const T) -> Self;
-    /// # Safety
-    /// There is room for as many numbers as the vector has.
-    unsafe fn store(self, to: *mut T);
-    fn plus(self, other: Self) -> Self;
-    fn minus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
-    fn multiply_add(self, factor: Self, sum: Self) -> Self;
-    fn magnitude(self) -> Self;
-    /// As [`maximum`].
-    fn larger(self, other: Self) -> Self;
-    /// As [`minimum`].
-    fn smaller(self, other: Self) -> Self;
-}
-
-#[cfg(target_arch = "x86_64")]
-macro_rules! vector {
-    ($vector:ident, $number:ident, $width:literal, $exp:expr, $all:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-     $mul:ident, $fma:ident, $max:ident, $min:ident, |$x:ident| $abs:expr, |$m:ident, $a:ident| $keep:expr) => {
-        impl Vector<$number> for $vector {
-            const WIDTH: usize = $width;
-            const EXP: Option<fn(Self) -> Self> = $exp;
-            #[inline(always)]
-            fn all(value: $number) -> Self {
-                // SAFETY: what the trait says.
-                unsafe { $all(value) }
-            }
-            #[inline(always)]
-            unsafe fn load(from: *const $number) -> Self {
-                // SAFETY: the caller's promise.
-                unsafe { $load(from) }
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $number) {
-                // SAFETY: the caller's promise.
-                unsafe { $store(to, self) }
-            }
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                // SAFETY: what the trait says.
-                unsafe { $add(self, other) }
-            }
-            #[inline(always)]
-            fn minus(self, other: Self) -> Self {
-                // SAFETY: what the trait says.
-                unsafe { $sub(self, other) }
-            }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self {
-                // SAFETY: what the trait says.
-                unsafe { $mul(self, other) }
-            }
-            #[inline(always)]
-            fn multiply_add(self, factor: Self, sum: Self) -> Self {
-                // SAFETY: what the trait says.
-                unsafe { $fma(self, factor, sum) }
-            }
-            #[inline(always)]
-            fn magnitude(self) -> Self {
-                let $x = self;
-                // SAFETY: what the trait says.
-                unsafe { $abs }
-            }
-            #[inline(always)]
-            fn larger(self, other: Self) -> Self {
-                // SAFETY: what the trait says.
-                unsafe {
-                    let ($m, $a) = ($max(self, other), self);
-                    $keep
-                }
-            }
-            #[inline(always)]
-            fn smaller(self, other: Self) -> Self {
-                // SAFETY: what the trait says.
-                unsafe {
-                    let ($m, $a) = ($min(self, other), self);
-                    $keep
-                }
-            }
-        }
-    };
-}
-
-// The instructions for the larger and the smaller give the second number where one is NaN; so a first one that is NaN
-// is put back.
-#[cfg(target_arch = "x86_64")]
-vector!(
-    __m512d,
-    f64,
-    8,
-    Some(super::wide_exp::exp_f64),
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_fmadd_pd,
-    _mm512_max_pd,
-    _mm512_min_pd,
-    |x| _mm512_abs_pd(x),
-    |m, a| _mm512_mask_mov_pd(m, _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, a), a)
-);
-#[cfg(target_arch = "x86_64")]
-vector!(
-    __m512,
-    f32,
-    16,
-    Some(super::wide_exp::exp_f32),
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_add_ps,
-    _mm512_sub_ps,
-    _mm512_mul_ps,
-    _mm512_fmadd_ps,
-    _mm512_max_ps,
-    _mm512_min_ps,
-    |x| _mm512_abs_ps(x),
-    |m, a| _mm512_mask_mov_ps(m, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a)
-);
-#[cfg(target_arch = "x86_64")]
-vector!(
-    __m256d,
-    f64,
-    4,
-    None,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_add_pd,
-    _mm256_sub_pd,
-    _mm256_mul_pd,
-    _mm256_fmadd_pd,
-    _mm256_max_pd,
-    _mm256_min_pd,
-    |x| _mm256_andnot_pd(_mm256_set1_pd(-0.0), x),
-    |m, a| _mm256_blendv_pd(m, a, _mm256_cmp_pd::<_CMP_UNORD_Q>(a, a))
-);
-#[cfg(target_arch = "x86_64")]
-vector!(
-    __m256,
-    f32,
-    8,
-    None,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_add_ps,
-    _mm256_sub_ps,
-    _mm256_mul_ps,
-    _mm256_fmadd_ps,
-    _mm256_max_ps,
-    _mm256_min_ps,
-    |x| _mm256_andnot_ps(_mm256_set1_ps(-0.0), x),
-    |m, a| _mm256_blendv_ps(m, a, _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a))
-);
-
-/// What every machine has: the compiler makes small vectors of it.
-#[derive(Clone, Copy)]
-pub struct Array<T, const N: usize, I = Baseline>([T; N], PhantomData<I>);
-
-impl<T: Real, const N: usize, I: Isa> Array<T, N, I> {
-    #[inline(always)]
-    fn map2(self, other: Self, f: impl Fn(T, T) -> T) -> Self {
-        Array(std::array::from_fn(|i| f(self.0[i], other.0[i])), PhantomData)
-    }
-}
-
-impl<T: Real, const N: usize, I: Isa> Vector<T> for Array<T, N, I> {
-    const WIDTH: usize = N;
-    #[inline(always)]
-    fn all(value: T) -> Self {
-        Array([value; N], PhantomData)
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const T) -> Self {
-        // SAFETY: the caller's promise.
-        Array(std::array::from_fn(|i| unsafe { *from.add(i) }), PhantomData)
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut T) {
-        // SAFETY: the caller's promise.
-        (0..N).for_each(|i| unsafe { *to.add(i) = self.0[i] });
-    }
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.map2(other, |a, b| a + b)
-    }
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.map2(other, |a, b| a - b)
-    }
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        self.map2(other, |a, b| a * b)
-    }
-    #[inline(always)]
-    fn multiply_add(self, factor: Self, sum: Self) -> Self {
-        let product = |i: usize| multiply_add::<T, I>(self.0[i], factor.0[i], sum.0[i]);
-        Array(std::array::from_fn(product), PhantomData)
-    }
-    #[inline(always)]
-    fn magnitude(self) -> Self {
-        Array(self.0.map(T::abs), PhantomData)
-    }
-    #[inline(always)]
-    fn larger(self, other: Self) -> Self {
-        self.map2(other, maximum)
-    }
-    #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
-        self.map2(other, minimum)
     }
 }

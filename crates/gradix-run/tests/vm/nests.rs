@@ -2,11 +2,14 @@
 
 use crate::machine::{run, run_at};
 use gradix::Int;
-use gradix::nest::{Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Nest, Scope, Step, Tile, Work};
+use gradix::nest::{
+    Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Nest, Panels, Scope, Step, Tile, Together, Work,
+};
 use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
     TensorId, UnaryOp,
 };
+use gradix::target::PanelSize;
 use gradix_run::vm::{Level, Vm};
 use std::collections::HashMap;
 
@@ -68,6 +71,26 @@ impl Builder {
         self.nest.exprs.add(Expr::Binary(op, a, b))
     }
 
+    /// The shape of a contraction with rows over the first loop.
+    fn packed(&mut self, lane_loop: usize, by_row: &[ExprId], by_lane: &[ExprId], by_term: &[ExprId]) -> Shape {
+        let panels = Panels {
+            scratch: TensorId(0),
+            by_row: by_row.to_vec(),
+            by_lane: by_lane.to_vec(),
+            by_term: by_term.to_vec(),
+            rows_in_place: false,
+            lanes_in_place: false,
+            rows_in_lanes: false,
+            rows_beside: false,
+            kept: None,
+            lanes_stay: false,
+            ahead: None,
+            size: PanelSize { terms: 384, rows: 96, lanes: 256 },
+        };
+        let scratch = self.buffer("panels", Scope::Local(0), &[number(panels.elements() as i64)]);
+        Shape { rows: Some((0, 8)), panels: Some(Panels { scratch, ..panels }), ..lanes(lane_loop) }
+    }
+
     pub fn leaf(&mut self, leaf: Leaf) {
         self.nest.kernels[0].steps.push(Step::Leaf(leaf));
     }
@@ -116,16 +139,17 @@ pub fn loops(list: &[(LoopId, Range)]) -> Vec<Loop> {
 pub struct Shape {
     lanes: Option<usize>,
     rows: Option<(usize, usize)>,
+    panels: Option<Panels>,
 }
 
 pub fn lanes(position: usize) -> Shape {
-    Shape { lanes: Some(position), rows: None }
+    Shape { lanes: Some(position), ..Shape::default() }
 }
 
 pub fn plain(target: TensorId, subscripts: &[Affine], mut loops: Vec<Loop>, body: ExprId, shape: Shape) -> Leaf {
     shape.lanes.into_iter().for_each(|position| loops[position].kind = Kind::Lanes(1));
     shape.rows.into_iter().for_each(|(position, count)| loops[position].kind = Kind::Unrolled(count));
-    Leaf::pointwise(target, subscripts.to_vec(), loops, body)
+    Leaf { panels: shape.panels, ..Leaf::pointwise(target, subscripts.to_vec(), loops, body) }
 }
 
 pub fn close(found: &[f64], expected: &[f64]) {
@@ -247,10 +271,12 @@ fn contractions_of_all_shapes() {
         (ReduceOp::Min, |n, a, b| n.binary(BinaryOp::Sub, b, a), |a, b| b - a),
     ];
     for (m, n, k) in
-        [(1, 1, 1), (2, 70, 5), (3, 100, 3), (8, 24, 7), (9, 25, 300), (40, 33, 16), (30, 3, 20), (17, 800, 2)]
+        [(1, 1, 1), (2, 70, 5), (3, 100, 3), (8, 24, 7), (9, 25, 500), (110, 33, 16), (30, 3, 20), (17, 800, 2)]
     {
         for (op, make, value) in rules {
-            for (transposed, accumulate) in [(false, false), (true, false), (false, true)] {
+            for (transposed, accumulate, in_place) in
+                [(false, false, false), (true, false, false), (false, true, false), (false, false, true)]
+            {
                 let mut nest = Builder::new(1, Work::single());
                 let (a, a_data) = nest.input("a", &[m, k]);
                 let (b, b_data) = if transposed { nest.input("b", &[n, k]) } else { nest.input("b", &[k, n]) };
@@ -265,7 +291,8 @@ fn contractions_of_all_shapes() {
                 let right = nest.read(b, &place);
                 let body = make(&mut nest, left, right);
                 let around = loops(&[(i, count(m)), (j, count(n)), (l, count(k))]);
-                let shape = Shape { rows: Some((0, 8)), ..lanes(1) };
+                let mut shape = nest.packed(1, &[left], &[right], &[]);
+                shape.panels.as_mut().unwrap().lanes_in_place = in_place;
                 let leaf = plain(y, &[index(i), index(j)], around, body, shape);
                 nest.leaf(Leaf { outputs: 2, reduction: Some(op), accumulate, ..leaf });
                 let (m, n, k) = (m as usize, n as usize, k as usize);
@@ -316,7 +343,8 @@ fn operands_of_a_contraction_may_be_computed() {
     let left = nest.binary(BinaryOp::Mul, left, weight);
     let body = nest.binary(BinaryOp::Mul, left, right);
     let around = loops(&[(i, count(13)), (j, count(300)), (k, count(300))]);
-    let leaf = plain(y, &[index(i), index(j)], around, body, Shape { rows: Some((0, 8)), ..lanes(1) });
+    let shape = nest.packed(1, &[left], &[right], &[]);
+    let leaf = plain(y, &[index(i), index(j)], around, body, shape);
     nest.leaf(Leaf { outputs: 2, reduction: Some(ReduceOp::Sum), ..leaf });
     let mut expected = Vec::new();
     for i in 0..13 {
@@ -327,6 +355,99 @@ fn operands_of_a_contraction_may_be_computed() {
         }
     }
     close(&nest.run(), &expected);
+}
+
+#[test]
+fn packed_rows_are_kept_for_blocks_of_lanes() {
+    // y[i, 32*b + j] = sum[k, l in p] w[k] * a[i, k + l] * z[b, k + l, j], with 32 lanes in all blocks but the last
+    let (rows, blocks, columns) = (101, 3, 71);
+    for in_place in [false, true] {
+        let mut nest = Builder::new(1, Work::single());
+        let (a, a_data) = nest.input("a", &[rows, 12]);
+        let (z, z_data) = nest.input("z", &[blocks, 12, 32]);
+        let (w, w_data) = nest.input("w", &[10]);
+        let y = nest.output(&[rows, columns]);
+        let [i, b, j, k, l] = std::array::from_fn(|_| nest.variable());
+        let weight = nest.read(w, &[index(k)]);
+        let left = nest.read(a, &[index(i), index(k) + index(l)]);
+        let right = nest.read(z, &[index(b), index(k) + index(l), index(j)]);
+        let rest = nest.binary(BinaryOp::Mul, weight, right);
+        let body = nest.binary(BinaryOp::Mul, left, rest);
+        let start = index(b).scale(&Int::from(32));
+        let lanes = Range { low: vec![number(0)], high: vec![number(31), number(columns - 1) - start.clone()] };
+        let around = loops(&[(i, count(rows)), (b, count(blocks)), (j, lanes), (k, count(10)), (l, count(3))]);
+        let mut shape = nest.packed(2, &[left], &[right], &[weight]);
+        let panels = shape.panels.as_mut().unwrap();
+        (panels.lanes_in_place, panels.kept) = (in_place, Some(1));
+        let leaf = plain(y, &[index(i), start + index(j)], around, body, shape);
+        nest.leaf(Leaf { outputs: 3, reduction: Some(ReduceOp::Sum), ..leaf });
+        let mut expected = Vec::new();
+        for (i, j) in (0..rows as usize).flat_map(|i| (0..columns as usize).map(move |j| (i, j))) {
+            let term =
+                |k: usize, l: usize| w_data[k] * a_data[i * 12 + k + l] * z_data[(j / 32 * 12 + k + l) * 32 + j % 32];
+            expected.push((0..10).flat_map(|k| (0..3).map(move |l| (k, l))).map(|(k, l)| term(k, l)).sum());
+        }
+        close(&nest.run(), &expected);
+    }
+}
+
+#[test]
+fn reductions_in_lanes_with_two_unrolled_loops() {
+    // y[i, j] = sum or max[k, l] a[i, k, l] * b[j, k, l] or a[i, k, l] + b[j, k, l]
+    let shapes = [(5, 7, 19), (1, 2, 3), (8, 4, 40)];
+    let rules = [(ReduceOp::Sum, BinaryOp::Mul), (ReduceOp::Max, BinaryOp::Add)];
+    for ((rows, columns, length), (reduction, op)) in shapes.into_iter().flat_map(|s| rules.map(|r| (s, r))) {
+        let mut nest = Builder::new(1, Work::single());
+        let (a, a_data) = nest.input("a", &[rows, 3, length]);
+        let (b, b_data) = nest.input("b", &[columns, 3, length]);
+        let y = nest.output(&[rows, columns]);
+        let [i, j, k, l] = std::array::from_fn(|_| nest.variable());
+        let left = nest.read(a, &[index(i), index(k), index(l)]);
+        let right = nest.read(b, &[index(j), index(k), index(l)]);
+        let body = nest.binary(op, left, right);
+        let around = loops(&[(i, count(rows)), (j, count(columns)), (k, count(3)), (l, count(length))]);
+        let mut leaf = plain(y, &[index(i), index(j)], around, body, lanes(3));
+        (leaf.loops[0].kind, leaf.loops[1].kind) = (Kind::Unrolled(4), Kind::Unrolled(4));
+        nest.leaf(Leaf { outputs: 2, reduction: Some(reduction), ..leaf });
+        let terms = 3 * length as usize;
+        let expected = a_data.chunks(terms).flat_map(|a| b_data.chunks(terms).map(move |b| (a, b)));
+        let expected = expected.map(|(a, b)| match reduction {
+            ReduceOp::Sum => a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>(),
+            _ => a.iter().zip(b).map(|(a, b)| a + b).fold(f64::NEG_INFINITY, f64::max),
+        });
+        close(&nest.run(), &expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn leaves_that_run_together_are_taken_in_parts_of_their_loops() {
+    // p[i, j] = x[i, j]^2; y[i] = sum[j] p[i, j]; y[rows + j] = sum[i] p[i, j], added up row by row
+    for (rows, columns) in [(5, 9001), (300, 33), (4, 0), (1, 1)] {
+        let mut nest = Builder::new(1, Work::single());
+        let (x, data) = nest.input("x", &[rows, columns]);
+        let y = nest.output(&[rows + columns]);
+        let part = nest.buffer("p", Scope::Local(0), &[number(rows), number(columns)]);
+        let [i, j] = std::array::from_fn(|_| nest.variable());
+        let zero = nest.nest.exprs.constant(0.0);
+        let below = [index(j).shift(rows)];
+        nest.leaf(plain(y, &below, loops(&[(j, count(columns))]), zero, lanes(0)));
+        let (own, read) = (nest.read(x, &[index(i), index(j)]), nest.read(part, &[index(i), index(j)]));
+        let held = nest.read(y, &below);
+        let (square, added) = (nest.binary(BinaryOp::Mul, own, own), nest.binary(BinaryOp::Add, held, read));
+        let around = || loops(&[(i, count(rows)), (j, count(columns))]);
+        let sum = plain(y, &[index(i)], around(), read, lanes(1));
+        let leaves = vec![
+            plain(part, &[index(i), index(j)], around(), square, lanes(1)),
+            Leaf { outputs: 1, reduction: Some(ReduceOp::Sum), ..sum },
+            plain(y, &below, around(), added, lanes(1)),
+        ];
+        nest.nest.kernels[0].steps.push(Step::Together(Together { leaves, rows: None, unstored: Vec::new() }));
+        let squares: Vec<f64> = data.iter().map(|x| x * x).collect();
+        let mut expected: Vec<f64> =
+            (0..rows as usize).map(|i| squares[i * columns as usize..][..columns as usize].iter().sum()).collect();
+        expected.extend((0..columns as usize).map(|j| squares.iter().skip(j).step_by(columns as usize).sum::<f64>()));
+        close(&nest.run(), &expected);
+    }
 }
 
 #[test]

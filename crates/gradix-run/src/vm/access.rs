@@ -1,0 +1,255 @@
+//! Where the operands of instructions lie: buffers at the group of points that the machine is set to, and its own memory.
+#![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
+
+use super::code::{Domain, Instruction, Source};
+use super::execute::{Context, Machine, PARTS, ROWS, block, block_pitch};
+use super::leaf::{Access, Loop};
+use super::linear::Linear;
+use super::loops::{View, transfer};
+use super::real::Real;
+
+/// The most runs of terms that are listed.
+const MOST_RUNS: usize = 256;
+
+impl<T: Real> Machine<T> {
+    /// The rows and lanes that an instruction works on.
+    #[inline(always)]
+    pub fn shape(&self, domain: Domain) -> (usize, usize) {
+        match domain {
+            Domain::Scalar => (1, 1),
+            Domain::Rows => (1, self.rows),
+            Domain::Lanes => (1, self.lanes),
+            Domain::Block => (self.rows, self.lanes),
+        }
+    }
+
+    /// The view of a place that an instruction of this domain names.
+    #[inline(always)]
+    pub fn view(&mut self, context: &Context<'_, T>, source: Source, domain: Domain) -> View<T> {
+        let memory = &mut self.memory;
+        match source {
+            Source::None => View { pointer: std::ptr::dangling_mut(), row: 0, vector: false },
+            Source::Scalar(place) => View { pointer: memory.scalars.pointer(place, 1), row: 0, vector: false },
+            Source::Rows(place) => {
+                let vector = domain == Domain::Rows;
+                View { pointer: memory.rows.pointer(place * ROWS, ROWS), row: isize::from(!vector), vector }
+            }
+            Source::Block(place) => {
+                let pointer = memory.blocks.pointer(place * block_pitch::<T>(), block::<T>());
+                View { pointer, row: self.pitch as isize, vector: true }
+            }
+            Source::Lanes(place) => {
+                let pointer = memory.blocks.pointer(place * block_pitch::<T>(), block::<T>());
+                View { pointer, row: 0, vector: true }
+            }
+            Source::Accumulator if !self.in_place => {
+                let row = if context.grouping.folded { PARTS } else { self.pitch };
+                let pointer = memory.accumulator.pointer(self.lane, block::<T>() - self.lane);
+                View { pointer, row: row as isize, vector: true }
+            }
+            Source::Memory(access) => self.buffer(context, access),
+            Source::Accumulator => self.buffer(context, 0),
+        }
+    }
+
+    /// An access with its lanes one after the other.
+    #[inline(always)]
+    fn buffer(&self, context: &Context<'_, T>, access: usize) -> View<T> {
+        let (pointer, [row, lane]) = self.strided(context, access, (self.rows, self.lanes));
+        assert!(lane == 1 || self.lanes <= 1, "lanes lie one after the other");
+        View { pointer, row, vector: true }
+    }
+
+    /// An operand for all terms that are listed.
+    pub fn terms(&mut self, context: &Context<'_, T>, source: Source) -> View<T> {
+        let Source::Memory(access) = source else { return self.view(context, source, Domain::Block) };
+        let Access { buffer, place } = &context.plan.accesses[access];
+        let [row, lane] = self.steps(context, place);
+        let inner = self.terms.iter().map(|(variable, count)| (place.factor(*variable), *count));
+        let reach = inner.chain([(row, self.rows), (lane, self.lanes)]);
+        let pointer = self.buffers[*buffer].at(place.at(&self.point), reach);
+        View { pointer, row: row as isize, vector: lane == 1 }
+    }
+
+    /// Lists the loops whose terms run at once, and goes to the first; gives up where there are too many runs of them.
+    pub fn list(&mut self, loops: &[Loop]) -> bool {
+        self.terms.clear();
+        for Loop { variable, range } in loops {
+            let (low, high) = range.at(&self.point);
+            self.terms.push((*variable, (high - low + 1).max(0) as usize));
+        }
+        let outer = &self.terms[..loops.len() - 1];
+        if outer.iter().fold(1usize, |runs, (_, count)| runs.saturating_mul(*count)) > MOST_RUNS {
+            return false;
+        }
+        loops.iter().for_each(|l| self.point[l.variable] = l.range.at(&self.point).0);
+        true
+    }
+
+    /// Lists where runs of terms start in two operands; gives the length of a run and its steps, if there are terms.
+    pub fn list_runs(&mut self, places: [Option<&Linear>; 2]) -> Option<(usize, [isize; 2])> {
+        let steps = |variable: usize| places.map(|place| place.map_or(0, |place| place.factor(variable)) as isize);
+        let ((variable, length), outer) = self.terms.split_last()?;
+        self.runs.clear();
+        self.runs.push([0, 0]);
+        for (variable, count) in outer.iter().rev() {
+            let step = steps(*variable);
+            for at in 0..self.runs.len() * count.saturating_sub(1) {
+                let [a, b] = self.runs[at];
+                self.runs.push([a + step[0], b + step[1]]);
+            }
+        }
+        let filled = self.terms.iter().all(|(_, count)| *count > 0);
+        filled.then(|| (*length, steps(*variable)))
+    }
+
+    /// How much an index expression grows from row to row and from lane to lane.
+    #[inline(always)]
+    fn steps(&self, context: &Context<'_, T>, linear: &Linear) -> [i64; 2] {
+        let row = if context.grouping.row.is_some() { linear.along(&self.slopes) } else { 0 };
+        [row, context.grouping.lane.map_or(0, |(lane, _)| linear.factor(lane))]
+    }
+
+    /// The first element of an access and the steps from row to row and lane to lane, with all of it inside its buffer.
+    #[inline(always)]
+    fn strided(&self, context: &Context<'_, T>, access: usize, (rows, lanes): (usize, usize)) -> (*mut T, [isize; 2]) {
+        let Access { buffer, place } = &context.plan.accesses[access];
+        let steps = self.steps(context, place);
+        let pointer = self.buffers[*buffer].at(place.at(&self.point), [(steps[0], rows), (steps[1], lanes)]);
+        (pointer, steps.map(|step| step as isize))
+    }
+
+    /// One element.
+    #[inline(always)]
+    fn element(&self, context: &Context<'_, T>, access: usize) -> *mut T {
+        let Access { buffer, place } = &context.plan.accesses[access];
+        self.buffers[*buffer].at(place.at(&self.point), [])
+    }
+
+    /// The element of the target at the point.
+    pub fn target(&self, context: &Context<'_, T>) -> T {
+        // SAFETY: it lies inside its buffer.
+        unsafe { *self.element(context, 0) }
+    }
+
+    /// Writes the element of the target at the point.
+    pub fn set_target(&self, context: &Context<'_, T>, value: T) {
+        // SAFETY: it lies inside its buffer.
+        unsafe { *self.element(context, 0) = value };
+    }
+
+    /// Reads an access.
+    #[inline(always)]
+    pub fn load(&mut self, context: &Context<'_, T>, access: usize, instruction: &Instruction) {
+        let to = self.view(context, instruction.to, instruction.domain);
+        // SAFETY: `to` holds the shape, and `strided` and `element` check what they are asked for.
+        unsafe {
+            match instruction.domain {
+                Domain::Scalar => *to.pointer = *self.element(context, access),
+                Domain::Rows => {
+                    let (pointer, [row, _]) = self.strided(context, access, (self.rows, 1));
+                    transfer((1, self.rows), (pointer, [0, row]), (to.pointer, [0, 1]));
+                }
+                Domain::Lanes => {
+                    let rows = std::mem::replace(&mut self.rows, 1);
+                    self.exchange(context, access, (to.pointer, [to.row, 1]), false);
+                    self.rows = rows;
+                }
+                Domain::Block => self.exchange(context, access, (to.pointer, [to.row, 1]), false),
+            }
+        }
+    }
+
+    /// The numbers of an index expression.
+    #[inline(always)]
+    pub fn index(&mut self, context: &Context<'_, T>, number: usize, instruction: &Instruction) {
+        let to = self.view(context, instruction.to, instruction.domain);
+        let linear = &context.plan.graph.indices[number];
+        let [row, lane] = self.steps(context, linear);
+        let count = |machine: &Self, r: usize, l: usize, count: usize, step: i64| {
+            let start = linear.at(&machine.point);
+            // SAFETY: `to` holds the shape.
+            let line = unsafe { std::slice::from_raw_parts_mut(to.at(r).add(l), count) };
+            line.iter_mut().enumerate().for_each(|(l, to)| *to = T::of((start + l as i64 * step) as f64));
+        };
+        match instruction.domain {
+            Domain::Scalar => count(self, 0, 0, 1, 0),
+            Domain::Rows => count(self, 0, 0, self.rows, row),
+            Domain::Lanes | Domain::Block => {
+                let rows = self.rows;
+                self.rows = self.shape(instruction.domain).0;
+                self.pieces(context, linear, |machine, r, l, lanes| count(machine, r, l, lanes, lane));
+                self.rows = rows;
+            }
+        }
+    }
+
+    /// Copies a block from an access to memory with these steps, or back.
+    ///
+    /// # Safety
+    /// The memory holds the block, and nothing else refers to it.
+    #[inline(always)]
+    unsafe fn exchange(&mut self, context: &Context<'_, T>, access: usize, memory: (*mut T, [isize; 2]), back: bool) {
+        let place = &context.plan.accesses[access].place;
+        let copy = |shape, buffer, memory| match back {
+            // SAFETY: `strided` checks the buffer, and the caller promises the memory.
+            true => unsafe { transfer(shape, memory, buffer) },
+            false => unsafe { transfer(shape, buffer, memory) },
+        };
+        if !context.grouping.lane.is_some_and(|(lane, _)| place.bends_at(lane)) {
+            let shape = (self.rows, self.lanes);
+            return copy(shape, self.strided(context, access, shape), memory);
+        }
+        let (pointer, steps) = memory;
+        self.pieces(context, place, |machine, r, l, count| {
+            let memory = pointer.wrapping_offset(r as isize * steps[0] + l as isize * steps[1]);
+            copy((1, count), machine.strided(context, access, (1, count)), (memory, steps));
+        });
+    }
+
+    /// Calls a function at the first of each run of lanes along which an index expression is linear.
+    fn pieces(&mut self, context: &Context<'_, T>, linear: &Linear, mut f: impl FnMut(&Self, usize, usize, usize)) {
+        let Some((lane, _)) = context.grouping.lane else { return (0..self.rows).for_each(|r| f(self, r, 0, 1)) };
+        let first = self.point[lane];
+        for r in 0..self.rows {
+            let mut l = 0;
+            while l < self.lanes {
+                self.point[lane] = first + l as i64;
+                let count = linear.straight(&self.point, lane).min((self.lanes - l) as i64) as usize;
+                f(self, r, l, count);
+                l += count;
+            }
+            self.point[lane] = first;
+            self.next_row(context, 1);
+        }
+        self.next_row(context, -(self.rows as i64));
+    }
+
+    /// Goes so many rows on.
+    fn next_row(&mut self, context: &Context<'_, T>, rows: i64) {
+        context.grouping.moving.iter().for_each(|v| self.point[*v] += rows * self.slopes[*v]);
+    }
+
+    /// Writes a block to the target.
+    #[inline(always)]
+    pub fn store(&mut self, context: &Context<'_, T>, source: Source) {
+        let from = self.view(context, source, Domain::Block);
+        // SAFETY: `from` holds the block.
+        unsafe { self.exchange(context, 0, (from.pointer, [from.row, isize::from(from.vector)]), true) };
+    }
+
+    /// Starts the accumulator: with a value, or from what the target holds.
+    pub fn start(&mut self, context: &Context<'_, T>, value: Option<T>) {
+        if self.in_place && value.is_none() {
+            return;
+        }
+        let to = self.view(context, Source::Accumulator, Domain::Block);
+        // SAFETY: the accumulator holds the block, and nothing else refers to it.
+        unsafe {
+            match value {
+                Some(value) => (0..self.rows).for_each(|row| to.line_mut(row, self.lanes).fill(value)),
+                None => self.exchange(context, 0, (to.pointer, [to.row, 1]), false),
+            }
+        }
+    }
+}
