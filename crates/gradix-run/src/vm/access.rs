@@ -210,8 +210,9 @@ impl<T: Real> Machine<T> {
     /// Calls a function at the first of each run of lanes along which an index expression is linear.
     fn pieces(&mut self, context: &Context<'_, T>, linear: &Linear, mut f: impl FnMut(&Self, usize, usize, usize)) {
         let Some((lane, _)) = context.grouping.lane else { return (0..self.rows).for_each(|r| f(self, r, 0, 1)) };
-        let first = self.point[lane];
         for r in 0..self.rows {
+            // The lane's range may move from row to row.
+            let first = self.point[lane];
             let mut l = 0;
             while l < self.lanes {
                 self.point[lane] = first + l as i64;
