@@ -389,7 +389,7 @@ pub struct EmitArguments {
 /// A language of source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Language {
-    /// C11 with the vector types of GCC and Clang
+    /// C99 with the vector types of GCC and Clang
     C,
 }
 

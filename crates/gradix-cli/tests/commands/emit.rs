@@ -30,7 +30,7 @@ fn what_is_emitted_is_c() {
 fn code_is_made_for_the_processor_that_is_named() {
     let emitted = |cpu: &str| prints(&gradix(&["emit", &example("mlp"), "--cpu", cpu])).to_string();
     for (cpu, bytes) in [("avx512", 64), ("avx2", 32), ("neon", 16), ("portable", 16)] {
-        let head = format!(" * Made for {cpu}: ");
+        let head = format!("/* Made for {cpu}: ");
         assert!(emitted(cpu).contains(&head) && emitted(cpu).contains(&format!(" vectors of {bytes} bytes")), "{head}");
     }
     let arranged = |cpu: &str| stage(&["arranged", "--grad", "--cpu", cpu]);

@@ -94,6 +94,7 @@ impl Interface<'_> {
     pub fn unproven(&self) -> Vec<String> {
         let rule = |check: &Check| format!("{} {}", check.rule, with_extents(self.nest, &self.nest[check.buffer]));
         let mut rules: Vec<String> = self.nest.checks().iter().map(rule).collect();
+        rules.sort();
         rules.dedup();
         rules
     }

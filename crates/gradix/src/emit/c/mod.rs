@@ -1,4 +1,4 @@
-//! C11 with the vector types of GCC and Clang.
+//! C99 with the vector types of GCC and Clang.
 
 pub mod interface;
 mod lanes;
@@ -23,7 +23,7 @@ use leaf::Writer;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// One self-contained C11 file with a function for every kernel. It is compiled with `-ffp-contract=fast` (or off:
+/// One self-contained C99 file with a function for every kernel. It is compiled with `-ffp-contract=fast` (or off:
 /// then products are rounded on their own), and never with options that change the meaning of infinities or NaNs.
 /// [`interface::Interface`] has what people call.
 pub fn c(nest: &Nest, real: Real) -> String {
