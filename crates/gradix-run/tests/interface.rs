@@ -286,3 +286,14 @@ fn the_example_runs_at_the_sizes_that_it_is_made_for() {
         run(Command::new("cmake").args(["--build", "build"]).current_dir(&folder));
     }
 }
+
+#[test]
+fn sizes_are_held_to_what_64_bits_hold() {
+    let limit = |text: &str| {
+        let header = Subject::new("long", text, false, Real::F64, &[("N", 0)]).interface().header();
+        let (_, rest) = header.split_once("a size is past ").unwrap();
+        rest.split_once(',').unwrap().0.parse::<i64>().unwrap()
+    };
+    assert_eq!(limit("input x[N]; y[i] = x[i]"), 1 << 40);
+    assert_eq!(limit("param N <= 0; y[i in 0..1000000000000*N] = i"), 1 << 21);
+}
