@@ -56,7 +56,11 @@ Example: the loops that compute the derivatives of a matrix product
     /// Print source code for the results or the derivatives
     #[command(after_help = "Example: the gradient of a squared norm in C, single precision
 
-  gradix emit --dtype f32 -e 'input x[N]; f = sum[i] x[i]^2'")]
+  gradix emit --dtype f32 -e 'input x[N]; f = sum[i] x[i]^2'
+
+Example: a project with a library, its header, and a program that calls it
+
+  gradix emit norm.gx --project norm")]
     Emit(EmitArguments),
     /// Time the results and the derivatives on each backend
     #[command(after_help = "Example: a matrix product and its derivatives
@@ -371,6 +375,15 @@ pub struct EmitArguments {
     /// The results only, without the derivatives
     #[arg(long)]
     pub values: bool,
+    /// What functions and types begin with, as in NAME_run [default: the name of the program's file]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The header, for C and C++, in place of the code
+    #[arg(long)]
+    pub header: bool,
+    /// Write the code, its header, a program that calls it and a CMakeLists.txt to this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["header", "output"])]
+    pub project: Option<PathBuf>,
     /// Write to this file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -379,7 +392,7 @@ pub struct EmitArguments {
 /// A language of source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Language {
-    /// C11 with the vector types of GCC and Clang
+    /// C99 with the vector types of GCC and Clang
     C,
 }
 

@@ -9,25 +9,9 @@
 //!        └───────┴───────┴──▶ kernel
 //! ```
 
-use gradix::nest::{Nest, leaves};
-use gradix::program::TensorId;
+use gradix::nest::Lifetime;
 
 use crate::buffers::padded;
-
-/// The first and the last kernel that touches a buffer.
-pub type Lifetime = (usize, usize);
-
-/// The lifetime of every buffer of a nest; `None` if nothing touches it.
-pub fn lifetimes(nest: &Nest) -> Vec<Option<Lifetime>> {
-    let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
-    for (number, kernel) in nest.kernels.iter().enumerate() {
-        for TensorId(buffer) in leaves(&kernel.steps).into_iter().flat_map(|leaf| nest.touched_by(leaf)) {
-            let lifetime = &mut lifetimes[buffer as usize];
-            *lifetime = Some((lifetime.map_or(number, |(first, _)| first), number));
-        }
-    }
-    lifetimes
-}
 
 /// An offset for each request of some bytes during a lifetime, and the bytes in all; `None` past all memory. Requests
 /// whose lifetimes overlap do not.

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
-use gradix::nest::verify::Rule;
-use gradix::nest::{Buffer, Scope, Verified};
+use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Scope, Verified};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 
 use crate::buffers::{Block, padded};
 use crate::element::Element;
 use crate::files::Dtype;
-use crate::layout::{self, Lifetime};
+use crate::layout;
 use crate::native::{self, Compiler, Kernels, Settings};
 use crate::note::Note;
 use crate::vm::Vm;
@@ -81,8 +80,6 @@ struct Share {
 
 /// A kernel whose whole work takes less than this is not shared.
 const QUICK: Duration = Duration::from_micros(15);
-/// Sizes past this are left to backends with exact index arithmetic: in the kernels, products of sizes have 64 bits.
-const MAX_SIZE: i64 = 1 << 40;
 
 impl Machine {
     /// Compiles a nest that was made from `program`. An error says why that is not possible.
@@ -205,7 +202,7 @@ impl Machine {
 impl Compiled {
     /// Without compiled kernels: for the virtual machine.
     fn new(program: &Program, nest: Verified, dtype: Dtype) -> Compiled {
-        let (lifetimes, params) = (layout::lifetimes(&nest), program.params.clone());
+        let (lifetimes, params) = (nest.lifetimes(), program.params.clone());
         Compiled { nest, params, dtype, code: Code::Vm, lifetimes }
     }
 
@@ -215,14 +212,8 @@ impl Compiled {
         let numbers: Option<Vec<i64>> = nest_sizes.iter().map(number).collect();
         let numbers = numbers.ok_or_else(too_large)?;
         if let Some(check) = self.nest.checks().iter().find(|check| !gradix::nest::verify::holds(check, &nest_sizes)) {
-            let what = match check.rule {
-                Rule::Inside => "stays inside",
-                Rule::OneItem => "has one thread for each element of",
-                Rule::WrittenBefore => "reads only what it has written of",
-                Rule::WrittenAtAll => "writes every element of",
-            };
-            let name = &self.nest[check.buffer].name;
-            return Err(Note::new(format!("it could not be shown that fast code {what} '{name}'")));
+            let (rule, name) = (check.rule, &self.nest[check.buffer].name);
+            return Err(Note::new(format!("it could not be shown that fast code {rule} '{name}'")));
         }
         let width = match self.dtype {
             Dtype::F64 => size_of::<f64>(),

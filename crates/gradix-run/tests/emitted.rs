@@ -1,6 +1,7 @@
 //! Emitted C as a compiler sees it: every part of the library brings what it needs, and nothing is warned of.
 
 use gradix::emit::Real;
+use gradix::emit::c::interface::Interface;
 use gradix::emit::c::library::{LIBRARY, text};
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +26,8 @@ fn examples_and_their_derivatives_compile_without_a_warning() {
         let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
         for (program, real) in [(program, Real::F32), (derivative, Real::F64)] {
             let nest = gradix::compile(&program, &[], real, &gradix::target::AVX512).unwrap().nest;
-            accept(&path.display().to_string(), &gradix::emit::c(&nest, real), "-Wunused-function");
+            let interface = Interface { name: "example", program: &program, nest: &nest, real };
+            accept(&path.display().to_string(), &interface.source(), "-Wunused-function");
             count += 1;
         }
     }
@@ -36,7 +38,18 @@ fn examples_and_their_derivatives_compile_without_a_warning() {
 fn accept(name: &str, text: &str, option: &str) {
     use std::io::Write;
     let mut command = Command::new("cc");
-    command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", option, "-march=native", "-fsyntax-only", "-xc", "-"]);
+    command.args([
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        option,
+        "-march=native",
+        "-fsyntax-only",
+        "-xc",
+        "-",
+    ]);
     command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let Ok(mut child) = command.spawn() else {
         eprintln!("no C compiler: emitted code is not tested");

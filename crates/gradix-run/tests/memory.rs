@@ -56,7 +56,7 @@ fn needed(text: &str, given: &[(String, i64)]) -> Needed {
     let nest = gradix::compile(&derivative, &sizes, Real::F64, &gradix::target::AVX512).unwrap().nest;
     let nest_sizes = nest.sizes(&given.iter().map(|(_, size)| Int::from(*size)).collect::<Vec<_>>());
     let bytes = |buffer: TensorId| padded(nest.elements(buffer, &nest_sizes).unwrap() * size_of::<f64>()).unwrap();
-    let lifetimes = layout::lifetimes(&nest);
+    let lifetimes = nest.lifetimes();
     let alive = |buffer: &TensorId| lifetimes[buffer.0 as usize].is_some();
     let temporaries: Vec<TensorId> =
         (0..nest.buffers.len() as u32).map(TensorId).filter(|t| nest[*t].scope == Scope::Run).filter(alive).collect();

@@ -7,10 +7,10 @@ use crate::{example, gradix, prints, refuses, scratch, text};
 #[test]
 fn c_is_printed_for_results_and_derivatives() {
     let results = gradix(&["emit", &example("rbf"), "--values"]);
-    assert!(prints(&results).contains("void gx_kernel_0(const int64_t *size"), "{}", prints(&results));
+    assert!(prints(&results).contains("\nint rbf_run(const rbf_sizes *sizes"), "{}", prints(&results));
     let derivatives = gradix(&["emit", &example("rbf"), "--target", "c", "--wrt", "x"]);
-    assert!(prints(&derivatives).contains(" dx[N, D], result"), "{}", prints(&derivatives));
-    assert!(prints(&derivatives).contains(" y[N], result") && !prints(&derivatives).contains(" dz["));
+    assert!(prints(&derivatives).contains("double *dx; /* dx[N, D] */"), "{}", prints(&derivatives));
+    assert!(prints(&derivatives).contains("double *y; /* y[N] */") && !prints(&derivatives).contains(" dz["));
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn what_is_emitted_is_c() {
         let output = gradix(&["emit", &example("attention"), "--dtype", dtype, "-o", &source]);
         assert_eq!((text(&output.stdout), output.status.code()), ("", Some(0)));
         assert_eq!(text(&output.stderr), format!("wrote {source}\n"));
-        let arguments = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-c", &source, "-o", &object];
+        let arguments = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-c", &source, "-o", &object];
         let compiled = Command::new("cc").args(arguments).output().unwrap();
         assert!(compiled.status.success(), "{}", text(&compiled.stderr));
     }
@@ -30,7 +30,7 @@ fn what_is_emitted_is_c() {
 fn code_is_made_for_the_processor_that_is_named() {
     let emitted = |cpu: &str| prints(&gradix(&["emit", &example("mlp"), "--cpu", cpu])).to_string();
     for (cpu, bytes) in [("avx512", 64), ("avx2", 32), ("neon", 16), ("portable", 16)] {
-        let head = format!(" * Made for {cpu}: ");
+        let head = format!("/* Made for {cpu}: ");
         assert!(emitted(cpu).contains(&head) && emitted(cpu).contains(&format!(" vectors of {bytes} bytes")), "{head}");
     }
     let arranged = |cpu: &str| stage(&["arranged", "--grad", "--cpu", cpu]);
@@ -65,6 +65,54 @@ fn mistakes_are_told() {
     assert!(refuses(&gradix(&["emit", "-e", program, "--target", "fortran"]), 2).contains("possible values: c"));
     let message = gradix(&["emit", "-e", program, "-o", "/nonexistent/y.c"]);
     assert!(refuses(&message, 1).starts_with("error: can't write /nonexistent/y.c: "));
+}
+
+#[test]
+fn public_names_begin_with_the_name() {
+    let program = "input x[N]; y[i] = x[i]";
+    let header = |arguments: &[&str]| prints(&gradix(&[&["emit", "--header"], arguments].concat())).to_string();
+    assert!(header(&["-e", program]).contains("int program_run("));
+    assert!(header(&[&example("conv2d"), "--name", "Conv_2"]).contains("int Conv_2_run("));
+    assert!(header(&[&example("conv2d")]).contains("int conv2d_run("));
+    let strange = scratch("2 strange-näme.gx");
+    std::fs::write(&strange, program).unwrap();
+    assert!(header(&[&strange]).contains("int program_2_strange_n_me_run("));
+    for name in ["", "2x", "a-b", "näme", "gx_y", "_y", "a b"] {
+        let output = gradix(&["emit", "-e", program, "--name", name]);
+        assert!(refuses(&output, 1).starts_with(&format!("error: '{name}' can't begin")), "{name}");
+    }
+}
+
+#[test]
+fn a_project_is_written_once() {
+    let folder = scratch("project");
+    let _ = std::fs::remove_dir_all(&folder);
+    let arguments = ["emit", &example("rbf"), "--project", &folder];
+    let output = gradix(&arguments);
+    let names = ["rbf.c", "rbf.h", "main.c", "CMakeLists.txt"];
+    let wrote: String = names.iter().map(|name| format!("wrote {folder}/{name}\n")).collect();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), wrote.as_str()));
+    let again = gradix(&arguments);
+    assert_eq!(refuses(&again, 1), format!("error: {folder}/rbf.c exists already, and is not overwritten\n"));
+    let build = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "main.c", "rbf.c", "-lm", "-o", "example"];
+    let built = Command::new("cc").args(build).current_dir(&folder).output().unwrap();
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let run = Command::new(format!("{folder}/example")).output().unwrap();
+    assert!(run.status.success() && text(&run.stdout).starts_with("y[N]: "), "{}", text(&run.stdout));
+}
+
+#[test]
+fn mistakes_about_projects_are_told() {
+    let program = "input x[N]; y[i] = x[i]";
+    let refused = |arguments: &[&str], code| {
+        refuses(&gradix(&[&["emit", "-e", program, "--project"], arguments].concat()), code).to_string()
+    };
+    let file = scratch("not-a-folder");
+    std::fs::write(&file, "").unwrap();
+    assert!(refused(&[&file], 1).starts_with(&format!("error: can't write {file}: ")));
+    assert!(refused(&[&scratch("main-project"), "--name", "main"], 1).contains("choose another '--name'"));
+    refused(&["folder", "-o", "file.c"], 2);
+    refused(&["folder", "--header"], 2);
 }
 
 fn stage(arguments: &[&str]) -> String {

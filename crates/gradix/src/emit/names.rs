@@ -30,16 +30,32 @@ pub struct Names<'a> {
     pub variables: ByLoop<Value>,
 }
 
-/// Words that C, its headers or the generated code use.
-const RESERVED: &str = "auto break case char const continue default do double else enum extern float for goto if inline \
+/// Words of C, and names that its headers or compilers may define as macros.
+const C_WORDS: &str = "auto break case char const continue default do double else enum extern float for goto if inline \
     int long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile \
-    while bool true false complex imaginary asm typeof size buffer local begin end item first last int64_t int32_t \
-    uint64_t uint32_t uint8_t memcpy memset malloc free calloc NULL INFINITY NAN main y0 y1 yn j0 j1 jn gamma signgam \
-    unix linux";
+    while bool true false complex imaginary asm typeof NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX \
+    INT64_MIN INT64_MAX EOF errno assert stdin stdout stderr unix linux";
+/// Words of C++ besides.
+const CPP_WORDS: &str = "alignas alignof and and_eq bitand bitor catch char8_t char16_t char32_t class compl concept \
+    consteval constexpr constinit const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export \
+    friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public \
+    reinterpret_cast requires static_assert static_cast template this thread_local throw try typeid typename using \
+    virtual wchar_t xor xor_eq";
+/// Names that the generated code uses itself, or functions that compilers know.
+const OWN_WORDS: &str = "size buffer local begin end item first last sizes plan int64_t int32_t uint64_t uint32_t \
+    uint8_t size_t memcpy memset malloc free calloc main y0 y1 yn j0 j1 jn gamma signgam";
+
+/// Names of members of a struct, for C and C++.
+pub fn members<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut taken: HashSet<String> =
+        C_WORDS.split_whitespace().chain(CPP_WORDS.split_whitespace()).map(String::from).collect();
+    names.into_iter().map(|name| names::fresh(&ascii(name), &mut taken)).collect()
+}
 
 impl<'a> Common<'a> {
     pub fn new(nest: &'a Nest) -> Self {
-        let mut taken: HashSet<String> = RESERVED.split_whitespace().map(String::from).collect();
+        let words = C_WORDS.split_whitespace().chain(OWN_WORDS.split_whitespace());
+        let mut taken: HashSet<String> = words.map(String::from).collect();
         let mut name = |text: &str| names::fresh(&ascii(text), &mut taken);
         let params = nest.params.iter().map(|param| Value::name(&name(&param.name), Type::Whole)).collect();
         let names: Vec<String> = nest.buffers.iter().map(|buffer| name(&buffer.name)).collect();
@@ -47,6 +63,11 @@ impl<'a> Common<'a> {
         let buffers = named().map(|(buffer, name)| Value::name(name, pointer(buffer.scope))).collect();
         let strides = named().map(|(buffer, name)| strides(name, &buffer.extents)).collect();
         Common { nest, params, buffers, strides, taken }
+    }
+
+    /// Outside of kernels, where there are no variables.
+    pub fn outside(&self) -> Names<'a> {
+        self.with(ByLoop(Vec::new()))
     }
 
     pub fn of(&self, kernel: &Kernel) -> Names<'a> {
@@ -58,7 +79,10 @@ impl<'a> Common<'a> {
         };
         let variables = ["first", "last", "item"].map(String::from).into_iter();
         let variables = variables.chain(kernel.variables[3..].iter().map(name));
-        let variables = ByLoop(variables.map(|name| Value::name(&name, Type::Whole)).collect());
+        self.with(ByLoop(variables.map(|name| Value::name(&name, Type::Whole)).collect()))
+    }
+
+    fn with(&self, variables: ByLoop<Value>) -> Names<'a> {
         let (params, buffers, strides) = (self.params.clone(), self.buffers.clone(), self.strides.clone());
         Names { nest: self.nest, params, buffers, strides, variables }
     }
@@ -127,7 +151,8 @@ impl Names<'_> {
         self.extreme(smaller, &range.high)
     }
 
-    fn extreme(&self, choose: fn(Value, Value) -> Value, bounds: &[Affine]) -> Value {
+    /// The largest or smallest of bounds.
+    pub fn extreme(&self, choose: fn(Value, Value) -> Value, bounds: &[Affine]) -> Value {
         let values = bounds.iter().rev().map(|bound| self.affine(bound));
         values.reduce(|last, next| choose(next, last)).expect("a range has bounds")
     }

@@ -101,6 +101,12 @@ pub struct Buffer {
     pub streamed: bool,
 }
 
+/// Kernels are for sizes up to this, in either direction: what they compute from two of them has 64 bits.
+pub const MAX_SIZE: i64 = 1 << 40;
+
+/// The first and the last kernel that touches a buffer.
+pub type Lifetime = (usize, usize);
+
 /// Whose a buffer is, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -314,6 +320,18 @@ impl Nest {
     pub fn touched(&self) -> HashSet<TensorId> {
         let leaves = self.kernels.iter().flat_map(|kernel| leaves(&kernel.steps));
         leaves.flat_map(|leaf| self.touched_by(leaf)).collect()
+    }
+
+    /// The lifetime of every buffer; `None` if nothing touches it.
+    pub fn lifetimes(&self) -> Vec<Option<Lifetime>> {
+        let mut lifetimes: Vec<Option<Lifetime>> = vec![None; self.buffers.len()];
+        for (number, kernel) in self.kernels.iter().enumerate() {
+            for TensorId(buffer) in leaves(&kernel.steps).into_iter().flat_map(|leaf| self.touched_by(leaf)) {
+                let lifetime = &mut lifetimes[buffer as usize];
+                *lifetime = Some((lifetime.map_or(number, |(first, _)| first), number));
+            }
+        }
+        lifetimes
     }
 
     /// The buffers that a leaf reads or writes.

@@ -42,6 +42,18 @@ pub enum Rule {
     WrittenAtAll,
 }
 
+impl std::fmt::Display for Rule {
+    /// What code does that keeps it.
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            Rule::Inside => "stays inside",
+            Rule::OneItem => "has one thread for each element of",
+            Rule::WrittenBefore => "reads only what it has written of",
+            Rule::WrittenAtAll => "writes every element of",
+        })
+    }
+}
+
 /// A nest of which all holds that [`verify`] asks for, with the checks that it leaves. Machines run nothing else.
 #[derive(Clone, Debug)]
 pub struct Verified {

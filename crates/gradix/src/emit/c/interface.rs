@@ -1,0 +1,378 @@
+//! What programs in C and C++ call: a function that runs all kernels, on structs whose members have the program's names.
+//!
+//! ```text
+//! int NAME_run(const NAME_sizes *sizes, const NAME_inputs *in, const NAME_outputs *out, void *workspace)
+//! ```
+//!
+//! Everything else in the file is its own, so that programs may have many such files. The caller owns all memory: temporaries
+//! and one thread's local buffers lie in the workspace. What kernels rely on is checked first: the conditions on sizes,
+//! that index expressions of sizes have 64 bits, that arrays are there and have fewer bytes than all memory.
+
+use super::super::integers::{larger, smaller};
+use super::super::names::{Common, Names, members};
+use super::super::print;
+use super::super::tree::Value;
+use super::{file, made_for, options, with_extents};
+use crate::nest::{Buffer, Check, Lifetime, MAX_SIZE, Nest, Real, Scope, Verified, Work};
+use crate::program::print::{constraint, print as print_program};
+use crate::program::{Affine, Atom, ParamId, ParamKind, Program, TensorId};
+use gradix_int::Int;
+
+/// A program that C calls by a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface<'a> {
+    /// What its functions and types begin with: letters, digits and `_`.
+    pub name: &'a str,
+    /// What the nest was made from.
+    pub program: &'a Program,
+    /// What runs.
+    pub nest: &'a Verified,
+    /// The type of numbers.
+    pub real: Real,
+}
+
+/// A member of a struct: its name, what it is in index notation, and its position in the nest or program.
+struct Member {
+    name: String,
+    notation: String,
+    number: usize,
+}
+
+impl Interface<'_> {
+    /// One C file that needs the C library only.
+    pub fn source(&self) -> String {
+        let comment = format!("/* {}\n */\n", made_for(&self.nest.target).join("\n * "));
+        let kernels: Vec<String> = (0..self.nest.kernels.len()).map(|k| format!("gx_kernel_{k}")).collect();
+        let counts = |count: usize| count.max(1).to_string();
+        let entry = self.filled(
+            include_str!("interface.c"),
+            &[
+                ("$size_count", counts(self.nest.params.len())),
+                ("$buffer_count", counts(self.nest.buffers.len())),
+                ("$kernel_names", kernels.join(", ")),
+                ("$plan", self.plan()),
+                ("$place", self.place()),
+            ],
+        );
+        comment + &self.header() + &file(self.nest, self.real, true) + &entry
+    }
+
+    /// The header, for C and C++.
+    pub fn header(&self) -> String {
+        let number = self.number_type();
+        let arrays =
+            |members: &[Member], kind: &str| listed(members, |m| format!("{kind} *{}; /* {} */", m.name, m.notation));
+        let text = print_program(self.program).unwrap_or_else(|_| "(its text is too long)".into());
+        self.filled(
+            include_str!("interface.h"),
+            &[
+                ("$conditions", self.conditions()),
+                ("$sizes", listed(&self.sizes(), |m| format!("int64_t {};", m.name))),
+                ("$inputs", arrays(&self.inputs(), &format!("const {number}"))),
+                ("$outputs", arrays(&self.outputs(), number)),
+                ("$limit", largest_size(self.nest).to_string()),
+                ("$kernels", self.nest.kernels.len().to_string()),
+                (
+                    "$program",
+                    text.trim_end().lines().map(|line| format!(" *     {line}")).collect::<Vec<_>>().join("\n"),
+                ),
+            ],
+        )
+    }
+
+    /// What sizes have to satisfy, and what could not be shown for all that do.
+    fn conditions(&self) -> String {
+        let facts = self.program.facts.iter().map(|fact| constraint(&self.program.params, &[], fact));
+        let facts: Vec<String> = facts.collect();
+        let text = if facts.is_empty() { "Any sizes.".into() } else { format!("{}.", facts.join(", ")) };
+        self.unproven()
+            .iter()
+            .fold(text, |text, rule| format!("{text}\n * Not shown for all sizes: that the code {rule}."))
+    }
+
+    /// What could not be shown for all sizes that the code does, such as `stays inside x[N]`.
+    pub fn unproven(&self) -> Vec<String> {
+        let rule = |check: &Check| format!("{} {}", check.rule, with_extents(self.nest, &self.nest[check.buffer]));
+        let mut rules: Vec<String> = self.nest.checks().iter().map(rule).collect();
+        rules.sort();
+        rules.dedup();
+        rules
+    }
+
+    /// How to build a library and the example with CMake.
+    pub fn cmake(&self) -> String {
+        self.filled(include_str!("CMakeLists.txt"), &[("$options", options(&self.nest.target))])
+    }
+
+    /// A program that calls it once at these sizes, one for each free one, and shows the beginning of every result.
+    pub fn example(&self, given: &[Int]) -> String {
+        let sizes = self.nest.sizes(given);
+        let count = |member: &Member| self.nest.elements(TensorId(member.number as u32), &sizes).unwrap_or(0);
+        let (inputs, outputs) = (self.inputs(), self.outputs());
+        let arrays = |prefix: &str, members: &[Member]| {
+            let declared = |m: &Member| {
+                format!("    static $number {prefix}_{}[{}]; /* {} */\n", m.name, count(m).max(1), m.notation)
+            };
+            members.iter().map(declared).collect::<String>()
+        };
+        let values = |members: Vec<String>| if members.is_empty() { "0".into() } else { members.join(", ") };
+        let fields = |prefix: &str, members: &[Member]| {
+            values(members.iter().map(|m| format!(".{} = {prefix}_{}", m.name, m.name)).collect())
+        };
+        let fill = |m: &Member| format!("    fill(in_{}, {});\n", m.name, count(m));
+        let show = |m: &Member| format!("    show(\"{}\", out_{}, {});\n", m.notation, m.name, count(m));
+        let number = |m: &Member| format!(".{} = {}", m.name, sizes[m.number]);
+        self.filled(
+            include_str!("example.c"),
+            &[
+                ("$sizes", values(self.sizes().iter().map(number).collect())),
+                ("$arrays", arrays("in", &inputs) + &arrays("out", &outputs)),
+                ("$inputs", fields("in", &inputs)),
+                ("$outputs", fields("out", &outputs)),
+                ("$fill", inputs.iter().map(fill).collect()),
+                ("$show", outputs.iter().map(show).collect()),
+                ("$number", self.number_type().into()),
+            ],
+        )
+    }
+
+    /// A text with the name, and with a value for each placeholder.
+    fn filled(&self, template: &str, values: &[(&str, String)]) -> String {
+        let mut text = template.replace("NAME", self.name);
+        for (placeholder, value) in values {
+            text = text.replace(placeholder, value);
+        }
+        text
+    }
+
+    fn number_type(&self) -> &'static str {
+        match self.real {
+            Real::F64 => "double",
+            Real::F32 => "float",
+        }
+    }
+
+    /// The free sizes.
+    fn sizes(&self) -> Vec<Member> {
+        let params = self.nest.params.iter().enumerate();
+        let free = params.filter(|(_, param)| param.kind == ParamKind::Free);
+        named(free.map(|(number, param)| (number, param.name.as_str(), param.name.clone())).collect())
+    }
+
+    fn inputs(&self) -> Vec<Member> {
+        self.arrays(|scope| if let Scope::Input(position) = scope { Some(position) } else { None })
+    }
+
+    fn outputs(&self) -> Vec<Member> {
+        self.arrays(|scope| if let Scope::Output(position) = scope { Some(position) } else { None })
+    }
+
+    /// The buffers that have a position, in that order.
+    fn arrays(&self, position: impl Fn(Scope) -> Option<usize>) -> Vec<Member> {
+        let buffers = self.nest.buffers.iter().enumerate();
+        let mut found: Vec<(usize, usize, &Buffer)> =
+            buffers.filter_map(|(number, buffer)| Some((position(buffer.scope)?, number, buffer))).collect();
+        found.sort_by_key(|(position, ..)| *position);
+        let notation = |buffer: &Buffer| match buffer.extents.is_empty() {
+            true => buffer.name.clone(),
+            false => with_extents(self.nest, buffer),
+        };
+        named(found.into_iter().map(|(_, number, buffer)| (number, buffer.name.as_str(), notation(buffer))).collect())
+    }
+
+    /// From the sizes that are given to all that follows from them.
+    fn plan(&self) -> String {
+        let common = Common::new(self.nest);
+        let names = common.outside();
+        let mut lines = self.plan_sizes(&names);
+        for (number, buffer) in self.nest.buffers.iter().enumerate() {
+            lines.push(format!(
+                "plan->bytes[{number}] = {}; /* {} */",
+                bytes(&names, buffer),
+                with_extents(self.nest, buffer)
+            ));
+        }
+        for (number, kernel) in self.nest.kernels.iter().enumerate() {
+            lines.push(format!("plan->items[{number}] = {};", items(&names, &kernel.work)));
+        }
+        lines.extend(self.plan_memory());
+        indented(lines)
+    }
+
+    /// Where temporaries start, and what the kernel with the most local memory needs.
+    fn plan_memory(&self) -> Vec<String> {
+        let mut lines = vec!["plan->temporary = plan->local = 0;".into()];
+        for slot in slots(self.nest) {
+            let starts: String = slot.iter().map(|buffer| format!("plan->start[{buffer}] = ")).collect();
+            lines.push(format!("{starts}plan->temporary;"));
+            lines.push(format!("plan->temporary = gx_together(plan->temporary, {});", most_bytes(&slot)));
+        }
+        for kernel in 0..self.nest.kernels.len() {
+            let locals: Vec<String> = self.nest.locals(kernel).map(|buffer| buffer.0.to_string()).collect();
+            if !locals.is_empty() {
+                let total = format!("gx_total(plan, {}, (const int[]){{{}}})", locals.len(), locals.join(", "));
+                lines.push(format!("plan->local = gx_most(plan->local, {total});"));
+            }
+        }
+        lines
+    }
+
+    fn plan_sizes(&self, names: &Names) -> Vec<String> {
+        let (name, limit, given) = (self.name, print::value(&largest_size(self.nest).into()), self.sizes());
+        let mut lines = vec![match given.is_empty() {
+            true => "(void)sizes;".into(),
+            false => format!("if (!sizes) return {name}_null_pointer;"),
+        }];
+        for (number, param) in self.nest.params.iter().enumerate() {
+            let own = print::value(&names.params[number]);
+            let value = match &param.kind {
+                ParamKind::Free => {
+                    let member = given.iter().find(|member| member.number == number).expect("free sizes are members");
+                    format!("sizes->{}", member.name)
+                }
+                ParamKind::Fixed(value) => print::value(&Value::from(value)),
+                ParamKind::Smallest(parts) => print::value(&names.extreme(smaller, parts)),
+                ParamKind::Largest(parts) => print::value(&names.extreme(larger, parts)),
+            };
+            lines.push(format!("const int64_t {own} = plan->size[{number}] = {value};"));
+            lines.push(format!("if ({own} > {limit}) return {name}_too_large;"));
+            lines.push(format!("if ({own} < -{limit}) return {name}_bad_sizes;"));
+        }
+        let conditions = self.nest.context.iter().map(|condition| print::value(&names.constraint(condition)));
+        lines.extend(conditions.map(|condition| format!("if (!({condition})) return {name}_bad_sizes;")));
+        lines
+    }
+
+    /// A pointer for each buffer.
+    fn place(&self) -> String {
+        let (name, touched) = (self.name, self.nest.touched());
+        let (inputs, outputs) = (self.inputs(), self.outputs());
+        let mut lines = vec!["char *const start = gx_start(workspace);".into(), "(void)start;".into()];
+        lines.push(if inputs.is_empty() {
+            "(void)in;".into()
+        } else {
+            format!("if (!in) return {name}_null_pointer;")
+        });
+        lines.push(format!("if (!out) return {name}_null_pointer;"));
+        lines.push(format!("if (plan->temporary && !workspace) return {name}_null_pointer;"));
+        let is_touched = |number: usize| touched.contains(&TensorId(number as u32));
+        let member = |members: &[Member], number: usize| {
+            members.iter().find(|member| member.number == number).map(|member| member.name.clone()).unwrap_or_default()
+        };
+        for (number, buffer) in self.nest.buffers.iter().enumerate() {
+            let value = match buffer.scope {
+                Scope::Input(_) => format!("(gx_t *)in->{}", member(&inputs, number)),
+                Scope::Output(_) => format!("out->{}", member(&outputs, number)),
+                Scope::Run if is_touched(number) => format!("(void *)(start + plan->start[{number}])"),
+                Scope::Run | Scope::Local(_) => "NULL".into(),
+            };
+            lines.push(format!("buffer[{number}] = {value};"));
+            if matches!(buffer.scope, Scope::Input(_) | Scope::Output(_)) && is_touched(number) {
+                lines.push(format!("if (!buffer[{number}] && plan->bytes[{number}]) return {name}_null_pointer;"));
+            }
+        }
+        indented(lines)
+    }
+}
+
+/// Members with names that C and C++ accept.
+fn named(found: Vec<(usize, &str, String)>) -> Vec<Member> {
+    let names = members(found.iter().map(|(_, name, _)| *name));
+    let member = |(name, (number, _, notation)): (String, (usize, &str, String))| Member { name, notation, number };
+    names.into_iter().zip(found).map(member).collect()
+}
+
+/// The members of a struct, which C wants to have one.
+fn listed(members: &[Member], line: impl Fn(&Member) -> String) -> String {
+    if members.is_empty() {
+        return "    char none; /* there are none: NULL will do */".into();
+    }
+    indented(members.iter().map(line).collect())
+}
+
+fn indented(lines: Vec<String>) -> String {
+    lines.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn bytes(names: &Names, buffer: &Buffer) -> String {
+    if buffer.extents.is_empty() {
+        return "gx_bytes(0, NULL)".into();
+    }
+    let extents: Vec<String> = buffer.extents.iter().map(|extent| print::value(&names.affine(extent))).collect();
+    format!("gx_bytes({}, (const int64_t[]){{{}}})", extents.len(), extents.join(", "))
+}
+
+fn items(names: &Names, Work { low, high, step, parts }: &Work) -> String {
+    match parts {
+        Some(parts) => parts.to_string(),
+        None => {
+            let [low, high, step] = [low, high, step].map(|affine| print::value(&names.affine(affine)));
+            format!("gx_steps({low}, {high}, {step})")
+        }
+    }
+}
+
+/// The bytes of the largest of some buffers.
+fn most_bytes(buffers: &[usize]) -> String {
+    let all = buffers.iter().map(|buffer| format!("plan->bytes[{buffer}]"));
+    all.reduce(|first, next| format!("gx_most({first}, {next})")).expect("a slot has a buffer")
+}
+
+/// Temporaries that are never needed at the same time, and share a place: each slot is one.
+fn slots(nest: &Nest) -> Vec<Vec<usize>> {
+    let lifetimes = nest.lifetimes().into_iter().enumerate();
+    let is_temporary = |number: usize| nest.buffers[number].scope == Scope::Run;
+    let mut temporaries: Vec<(Lifetime, usize)> =
+        lifetimes.filter_map(|(number, life)| Some((life.filter(|_| is_temporary(number))?, number))).collect();
+    temporaries.sort();
+    let mut slots: Vec<(usize, Vec<usize>)> = Vec::new();
+    for ((first, last), number) in temporaries {
+        match slots.iter_mut().find(|(end, _)| *end < first) {
+            Some((end, slot)) => {
+                *end = last;
+                slot.push(number);
+            }
+            None => slots.push((last, vec![number])),
+        }
+    }
+    slots.into_iter().map(|(_, slot)| slot).collect()
+}
+
+/// The largest power of two such that all index expressions of sizes up to it, in either direction, have 64 bits.
+fn largest_size(nest: &Nest) -> i64 {
+    let fits = |limit: i64| {
+        let mut known: Vec<Int> = Vec::new();
+        for param in &nest.params {
+            let most = match &param.kind {
+                ParamKind::Free => Int::from(limit),
+                ParamKind::Fixed(value) => magnitude(value),
+                ParamKind::Smallest(parts) | ParamKind::Largest(parts) => {
+                    parts.iter().map(|part| most(part, &known)).max().unwrap_or(Int::ZERO)
+                }
+            };
+            known.push(most);
+        }
+        let work = nest.kernels.iter().flat_map(|kernel| [&kernel.work.low, &kernel.work.high, &kernel.work.step]);
+        let extents = nest.buffers.iter().flat_map(|buffer| &buffer.extents);
+        let conditions = nest.context.iter().map(|condition| &condition.affine);
+        let mut all = work.chain(extents).chain(conditions).map(|affine| most(affine, &known)).chain(known.clone());
+        all.all(|most| most <= Int::from(i64::MAX / 4))
+    };
+    let limits = std::iter::successors(Some(MAX_SIZE), |limit| Some(limit / 2));
+    limits.take_while(|limit| *limit > 0).find(|limit| fits(*limit)).unwrap_or(0)
+}
+
+/// What the magnitude of an index expression and of its parts is at most, from those of the sizes.
+fn most(affine: &Affine, known: &[Int]) -> Int {
+    let atom = |atom: &Atom| match atom {
+        Atom::Index(_) => Int::ZERO,
+        Atom::Param(ParamId(param)) => known[*param as usize].clone(),
+        Atom::Floor(inner, _) => most(inner, known) + Int::ONE,
+    };
+    let terms = affine.terms().iter().map(|(part, factor)| magnitude(factor) * atom(part));
+    terms.fold(magnitude(affine.offset()), |sum, term| sum + term)
+}
+
+fn magnitude(number: &Int) -> Int {
+    number.clone().max(-number.clone())
+}
