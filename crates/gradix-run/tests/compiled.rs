@@ -80,6 +80,9 @@ fn what_is_wrong_with_a_call_is_said_by_name() {
     let mut c = [0.0; 2];
     let short = call([2, 2]).array("b", (&a, [2, 2])).output("c", (&mut c, [2, 1])).value();
     assert_eq!(message(short), "'c' has the shape [2, 1], and should have [2, 2]");
+    let mut huge = Dense { shape: vec![1 << 40; 3], data: Vec::new() };
+    let refused = message(call([2, 2]).array("b", (&a, [2, 2])).output("c", &mut huge).value());
+    assert!(refused.starts_with("'c' has 0 elements, which is not the shape"), "{refused}");
     assert!(message(call([2, 2]).array("b", (&a, [2, 2])).array("dc", &a).grad()).contains("'dc'"));
     assert!(message(call([2, 2]).array("b", (&a, [2, 2])).wrt(&["q"]).grad()).contains("'q'"));
 }

@@ -179,11 +179,11 @@ impl<'a, T> From<&'a mut Dense<T>> for ArrayMut<'a, T> {
     }
 }
 
-/// The strides of an array in C order.
+/// The strides of an array in C order; of a shape past all memory, which is refused, they mean nothing.
 fn c_order(shape: &[usize]) -> Vec<isize> {
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1isize; shape.len()];
     for place in (1..shape.len()).rev() {
-        strides[place - 1] = strides[place] * shape[place] as isize;
+        strides[place - 1] = strides[place].wrapping_mul(shape[place] as isize);
     }
     strides
 }
