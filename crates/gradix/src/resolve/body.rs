@@ -26,7 +26,7 @@ impl Resolver {
         let before = self.diagnostics.len();
         self.reduced.clear();
         let tensor = self.survey(definition).and_then(|survey| {
-            let (ranges, unknown_range) = self.infer(&survey);
+            let (ranges, unknown_range) = self.infer(&survey, definition);
             let frame = Frame {
                 name: name.clone(),
                 scope: Vec::new(),

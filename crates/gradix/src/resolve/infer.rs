@@ -2,14 +2,16 @@
 
 use super::Resolver;
 use super::survey::{Introduced, Survey, Use};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Range};
+use crate::syntax::ast::Definition;
+use crate::syntax::print_definition;
 use gradix_int::Int;
 
 impl Resolver {
     /// The range of every index, in the numbers of the survey; and what is wrong if one can't be inferred.
-    pub(super) fn infer(&mut self, survey: &Survey) -> (Vec<Range>, Option<Diagnostic>) {
+    pub(super) fn infer(&mut self, survey: &Survey, definition: &Definition) -> (Vec<Range>, Option<Diagnostic>) {
         let mut wrong = None;
         let mut ranges: Vec<Option<Range>> = survey.indices.iter().map(|i| i.range.clone()).collect();
         for (number, index) in survey.indices.iter().enumerate() {
@@ -24,7 +26,7 @@ impl Resolver {
             let found = [false, true].into_iter().find_map(|weak| {
                 self.infer_bare(survey, &ranges, weak).or_else(|| self.infer_largest(survey, &ranges, weak))
             });
-            let (number, inferred) = found.unwrap_or_else(|| (number, Err(self.cannot_infer(number, survey))));
+            let (number, inferred) = found.unwrap_or_else(|| (number, Err(self.cannot_infer(number, survey, definition))));
             ranges[number] = Some(inferred.unwrap_or_else(|diagnostic| {
                 wrong.get_or_insert(diagnostic);
                 Range::extent(Affine::constant(0))
@@ -136,8 +138,12 @@ impl Resolver {
         Ok(Some(Range::extent(self.derived_size(extents, true))))
     }
 
-    fn cannot_infer(&self, number: usize, survey: &Survey) -> Diagnostic {
-        let Introduced { name, span, .. } = &survey.indices[number];
+    fn cannot_infer(&self, number: usize, survey: &Survey, definition: &Definition) -> Diagnostic {
+        let Introduced { name, span, output, .. } = &survey.indices[number];
+        let same_name = |other: &&Introduced| !other.output && other.name == *name;
+        if let Some(inner) = survey.indices.iter().find(same_name).filter(|_| *output) {
+            return hidden(definition, name, *span, inner);
+        }
         let used = survey.uses.iter().find(|u| u.subscript.uses_index(number));
         let end = match (used, self.program.params.first()) {
             (Some(used), _) => self.show(&used.extent),
@@ -171,6 +177,15 @@ impl Resolver {
     pub(super) fn show(&self, affine: &Affine) -> String {
         crate::program::print::affine(&self.program.params, &[], affine)
     }
+}
+
+/// The error for an index of a definition that nothing but a reduction's own index of that name uses.
+fn hidden(definition: &Definition, name: &str, span: Span, inner: &Introduced) -> Diagnostic {
+    let mut without = definition.clone();
+    without.indices.retain(|binder| binder.name.text != name);
+    let message = format!("the '{name}' of this reduction hides the '{name}' of '{}'", definition.name.text);
+    let hint = format!("an index that is reduced is none of the result: write '{}'", print_definition(&without));
+    Diagnostic::error("no-range", message).at(inner.span).label(span, "so that nothing gives this a range").hint(hint)
 }
 
 /// The number of an index, and its range or what is wrong with it.

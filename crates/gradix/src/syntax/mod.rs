@@ -39,6 +39,7 @@ mod token;
 pub use ast::Ast;
 pub use latex::latex;
 pub use parse::parse;
+pub(crate) use print::print_definition;
 pub use print::{print, print_expr};
 
 use crate::scalar::NAMES;
