@@ -26,7 +26,8 @@ impl Resolver {
             let found = [false, true].into_iter().find_map(|weak| {
                 self.infer_bare(survey, &ranges, weak).or_else(|| self.infer_largest(survey, &ranges, weak))
             });
-            let (number, inferred) = found.unwrap_or_else(|| (number, Err(self.cannot_infer(number, survey, definition))));
+            let (number, inferred) =
+                found.unwrap_or_else(|| (number, Err(self.cannot_infer(number, survey, definition))));
             ranges[number] = Some(inferred.unwrap_or_else(|diagnostic| {
                 wrong.get_or_insert(diagnostic);
                 Range::extent(Affine::constant(0))

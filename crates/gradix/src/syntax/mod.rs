@@ -30,6 +30,7 @@
 
 pub mod ast;
 mod expression;
+pub(crate) mod foreign;
 mod latex;
 mod layout;
 mod parse;
