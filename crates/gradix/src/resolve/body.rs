@@ -1,5 +1,6 @@
 //! The second walk over a definition: expressions into the normal form.
 
+use super::advise::nested_call;
 use super::frame::Frame;
 use super::index::{Pieces, argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
@@ -52,11 +53,24 @@ impl Resolver {
                 None => lowered.ok(),
             }
         });
+        self.advise_brackets(definition, before);
         match tensor {
             Some(tensor) if self.diagnostics.len() == before => {
                 self.symbols.insert(name, Symbol::Tensor(tensor));
             }
             _ => self.broken.push(name),
+        }
+    }
+
+    /// Where names such as `x_i` are unknown, the line with brackets is the better hint.
+    fn advise_brackets(&mut self, definition: &ast::Definition, before: usize) {
+        let unknown = |diagnostic: &Diagnostic| diagnostic.code == "unknown-name";
+        if !self.diagnostics[before..].iter().any(unknown) {
+            return;
+        }
+        let Some(meant) = self.with_brackets(definition) else { return };
+        for diagnostic in self.diagnostics[before..].iter_mut().filter(|diagnostic| unknown(diagnostic)) {
+            diagnostic.hints = vec![format!("indices stand in brackets: write '{meant}'")];
         }
     }
 
@@ -201,12 +215,7 @@ impl Resolver {
     }
 
     pub(super) fn value(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
-        let index = match self.index_value(expr, frame) {
-            // A number that is too large for an index expression is a value like any other.
-            Err(diagnostic) if diagnostic.code == "coefficient-limit" => None,
-            index => index?,
-        };
-        if let Some(affine) = index {
+        if let Some(affine) = self.index_value(expr, frame)? {
             return Ok(match affine.as_constant() {
                 Some(number) => {
                     let number = number.to_f64().value();
@@ -363,8 +372,8 @@ impl Resolver {
         }
         match self.affine(expr, &frame.scope) {
             Ok(affine) => Ok(Some(affine)),
-            // A product of indices or sizes is a value like any other.
-            Err(diagnostic) if diagnostic.code == "not-affine" => Ok(None),
+            // A product of indices or sizes, and a number that is too large for an index expression, are values like any other.
+            Err(diagnostic) if matches!(diagnostic.code, "not-affine" | "coefficient-limit") => Ok(None),
             Err(diagnostic) => Err(diagnostic),
         }
     }
@@ -439,7 +448,14 @@ impl Resolver {
         }
         let mut pieces = Vec::new();
         for (dimension, (subscript, extent)) in subscripts.iter().zip(&extents).enumerate() {
-            pieces.push(self.pieces(subscript, extent, &frame.scope)?);
+            let chosen = self.pieces(subscript, extent, &frame.scope).map_err(|diagnostic| match reads(subscript) {
+                true if diagnostic.code == "bad-index" => {
+                    let comparison = self.by_comparison(name, subscripts, dimension, frame);
+                    diagnostic.hint(format!("to choose by a value, compare it: '{comparison}'"))
+                }
+                _ => diagnostic,
+            })?;
+            pieces.push(chosen);
             if let Some(fold) = fold(subscript) {
                 self.places.folded.insert((span, dimension), fold);
             }
@@ -538,9 +554,11 @@ impl Resolver {
             return Err(diagnostic.at(function.span));
         }
         let diagnostic = Diagnostic::error("unknown-function", format!("unknown function '{name}'")).at(function.span);
-        Err(match super::declare::nearest(name, FUNCTIONS.iter().copied()) {
-            Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),
-            None => diagnostic,
+        let near =
+            || super::declare::nearest(name, FUNCTIONS.iter().copied()).map(|near| format!("did you mean '{near}'?"));
+        Err(match self.instead_of_call(name, arguments, frame).or_else(near) {
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic.hint(format!("the functions are {}", FUNCTIONS.join(", "))),
         })
     }
 
@@ -586,7 +604,23 @@ fn expect_arguments(function: &ast::Name, arguments: &[ast::Expr], count: usize,
         return Ok(());
     }
     let takes = if count == 1 { "1 argument".to_string() } else { format!("{count} arguments") };
-    Err(argument_count(function, &takes, arguments.len(), expr))
+    let diagnostic = argument_count(function, &takes, arguments.len(), expr);
+    Err(match function.text.as_str() {
+        name @ ("min" | "max") if arguments.len() > 2 => {
+            diagnostic.hint(format!("write '{}'", nested_call(name, arguments)))
+        }
+        _ => diagnostic,
+    })
+}
+
+/// Whether an expression reads a tensor.
+fn reads(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Access { .. } => true,
+        ExprKind::Negate(a) => reads(a),
+        ExprKind::Binary { left, right, .. } => reads(left) || reads(right),
+        _ => false,
+    }
 }
 
 fn not_a_number(span: Span) -> Diagnostic {

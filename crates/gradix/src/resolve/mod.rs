@@ -6,6 +6,7 @@
 //! their own over just the indices that they use, and `clamp`, `wrap`, `reflect`, `pad`, `min` and
 //! `max` in subscripts become choices between affine accesses.
 
+mod advise;
 mod body;
 mod condition;
 mod declare;
