@@ -27,8 +27,8 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
         Language::C => emit::c(&nest, real),
     };
     let Some(path) = &arguments.output else { return print(text.as_bytes()) };
-    let write = std::fs::write(path, text);
-    write.map_err(|error| Failure::Message(format!("can't write {}: {error}", path.display())))?;
+    let write = gradix_run::files::write_text(path, &text);
+    write.map_err(|error| Failure::Message(format!("can't write {error}")))?;
     note(arguments.program.quiet, &format!("wrote {}", path.display()));
     Ok(())
 }

@@ -196,7 +196,7 @@ fn deliver(values: Vec<(String, Array)>, arguments: &EvalArguments) -> Result<()
     };
     let named: Vec<(&str, &Array)> = values.iter().map(|(name, array)| (&**name, array)).collect();
     files::write_npz(path, &named, arguments.execution.dtype.dtype())
-        .map_err(|error| Failure::Message(error.to_string()))?;
+        .map_err(|error| Failure::Message(format!("can't write {error}")))?;
     let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     note(arguments.program.quiet, &format!("wrote {} to {}", names.join(", "), path.display()));
     Ok(())

@@ -68,6 +68,7 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
             resolver.define(definition);
         }
     }
+    resolver.expect_definition(ast);
     resolver.choose_outputs(ast);
     if resolver.diagnostics.is_empty() {
         resolver.check_bounds();
