@@ -10,7 +10,7 @@ use gradix::{Int, Resolved};
 use gradix_view::Source;
 
 use crate::arguments::{ProgramArguments, SelectionArguments};
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 
 /// Reads the program that the arguments name.
 pub fn read(arguments: &ProgramArguments) -> Result<Source, Failure> {
@@ -24,12 +24,16 @@ pub fn read(arguments: &ProgramArguments) -> Result<Source, Failure> {
     }
 }
 
-/// The program, at the sizes that are fixed on the command line.
-pub fn resolve(source: &Source, selection: &SelectionArguments) -> Result<Resolved, Failure> {
+/// The program, at the sizes that are fixed on the command line. What is worth knowing about it is told.
+pub fn resolve(source: &Source, selection: &SelectionArguments, quiet: bool) -> Result<Resolved, Failure> {
     let fixed: Vec<(String, Int)> =
         selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
     let ast = syntax::parse(&source.text).map_err(|errors| refuse(source, errors))?;
-    gradix::resolve(&ast, &fixed).map_err(|errors| refuse(source, errors))
+    let resolved = gradix::resolve(&ast, &fixed).map_err(|errors| refuse(source, errors))?;
+    if !quiet {
+        tell(source, &resolved.places.notes);
+    }
+    Ok(resolved)
 }
 
 /// The failure of a command that found this wrong with the text.

@@ -23,7 +23,7 @@ use crate::source::{refuse, resolve};
 /// Times results and derivatives.
 pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
     let quiet = arguments.program.quiet;
-    let Resolved { program, places } = resolve(source, &arguments.selection)?;
+    let Resolved { program, places } = resolve(source, &arguments.selection, arguments.program.quiet)?;
     let sizes = match sizes::bind(&program, &Known::default(), &places) {
         Ok(sizes) => sizes,
         Err(_) => {

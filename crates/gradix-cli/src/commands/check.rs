@@ -21,7 +21,7 @@ use crate::source::{refuse, resolve};
 /// Compares every derivative with numeric differentiation on random data.
 pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
     let quiet = arguments.program.quiet;
-    let Resolved { program, places } = resolve(source, &arguments.selection)?;
+    let Resolved { program, places } = resolve(source, &arguments.selection, arguments.program.quiet)?;
     let sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| refuse(source, errors))?;
     tell_sizes(&program, &sizes, quiet);
 

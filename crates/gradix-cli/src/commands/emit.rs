@@ -16,7 +16,7 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
     if restricted && arguments.values {
         return Err(Failure::Usage("'--wrt' and '--of' restrict derivatives; leave out '--values'".into()));
     }
-    let mut program = resolve(source, selection)?.program;
+    let mut program = resolve(source, selection, arguments.program.quiet)?.program;
     if !arguments.values {
         let options = Options { with_results: true, ..selection.options() };
         program = gradix::derive(&program, &options).map_err(|errors| refuse(source, errors))?.program;

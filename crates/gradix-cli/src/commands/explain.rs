@@ -14,7 +14,7 @@ use crate::source::{refuse, resolve};
 
 /// Shows the matrices and the solved index sets behind the derivative of every argument access.
 pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure> {
-    let resolved = resolve(source, &arguments.selection)?;
+    let resolved = resolve(source, &arguments.selection, arguments.program.quiet)?;
     if let Some(stage) = arguments.stage {
         return show(stage, arguments, &resolved.program, source);
     }

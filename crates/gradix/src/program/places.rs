@@ -13,6 +13,8 @@ pub struct Places {
     pub folded: HashMap<(Span, usize), Fold>,
     /// Requirements on sizes, each with what asked for it and where.
     pub requirements: Vec<(Constraint, Diagnostic)>,
+    /// What is worth knowing about the program.
+    pub notes: Vec<Diagnostic>,
     /// Requirements on sizes that follow from subscripts. Where one fails, a subscript leaves its tensor.
     pub implied: Vec<Constraint>,
 }

@@ -69,6 +69,11 @@ impl Resolver {
         if system::is_empty(&context) {
             return Err(diagnostic);
         }
+        let (a, b) = (self.show(&first.extent), self.show(&other.extent));
+        let note = Diagnostic { message: format!("this requires {b} = {a}"), ..diagnostic.clone().as_note() };
+        let is_param = |size: &String| self.program.params.iter().any(|param| param.name == *size);
+        let declared = (is_param(&a) && is_param(&b)).then(|| format!("'param {a}, {b} = {a}' declares it"));
+        self.places.notes.push(Diagnostic { hints: declared.into_iter().collect(), ..note });
         self.add_fact(equal, diagnostic);
         Ok(())
     }
@@ -150,7 +155,24 @@ impl Resolver {
             return Ok(None);
         }
         let extents = highest.into_iter().map(|h| h.shift(1)).collect();
-        Ok(Some(Range::extent(self.derived_size(extents, true))))
+        let extent = self.derived_size(extents, true);
+        self.note_few_values(&extent, number, uses, survey);
+        Ok(Some(Range::extent(extent)))
+    }
+
+    /// That an index has at most one value, where a tensor of any size is read, is hardly meant.
+    fn note_few_values(&mut self, extent: &Affine, number: usize, uses: &[&Use], survey: &Survey) {
+        let Some(count) = extent.as_constant().filter(|count| **count <= Int::ONE) else { return };
+        let is_open = |used: &&&Use| *count <= Int::ZERO || used.extent.as_constant().is_none();
+        let Some(used) = uses.iter().find(is_open) else { return };
+        let name = &survey.indices[number].name;
+        let values = if *count == Int::ONE { "only the value 0" } else { "no value" };
+        let message = format!("the index '{name}' has {values}: with others this subscript would leave its tensor");
+        let mut note = Diagnostic::error("no-range", message).at(used.span).as_note();
+        if used.subscript == -Affine::index(number) {
+            note = note.hint(format!("to read backwards, write '{} - {name}'", self.show(&used.extent.shift(-1))));
+        }
+        self.places.notes.push(note);
     }
 
     fn cannot_infer(&self, number: usize, survey: &Survey, definition: &Definition) -> Diagnostic {
