@@ -45,7 +45,11 @@ fn from_reader(name: String, reader: impl Read) -> Result<Source, Failure> {
     let mut bytes = Vec::new();
     reader.take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error))?;
     if bytes.len() > MAX_SOURCE {
-        return Err(Failure::Message(format!("{name} is longer than {} MiB", MAX_SOURCE >> 20)));
+        let line = line_at(&bytes, MAX_SOURCE);
+        return Err(Failure::Message(format!(
+            "{name} is longer than {} MiB, which end in line {line}",
+            MAX_SOURCE >> 20
+        )));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text }),
@@ -58,8 +62,13 @@ fn unreadable(name: &str, error: &io::Error) -> Failure {
 }
 
 fn not_text(name: &str, bytes: &[u8], position: usize) -> Failure {
-    let line = 1 + bytes[..position].iter().filter(|&&byte| byte == b'\n').count();
+    let line = line_at(bytes, position);
     Failure::Message(format!("{name} is not UTF-8 text: byte 0x{:02x} in line {line}", bytes[position]))
+}
+
+/// The number of the line that holds this byte.
+fn line_at(bytes: &[u8], position: usize) -> usize {
+    1 + bytes[..position].iter().filter(|&&byte| byte == b'\n').count()
 }
 
 #[cfg(test)]
@@ -78,7 +87,7 @@ mod tests {
     fn text_is_read_up_to_the_limit() {
         assert_eq!(text("σ = 1".as_bytes()), Ok("σ = 1".into()));
         assert!(text(&vec![b' '; MAX_SOURCE]).is_ok());
-        assert_eq!(text(&vec![b' '; MAX_SOURCE + 1]), Err("f.gx is longer than 4 MiB".into()));
+        assert_eq!(text(&vec![b' '; MAX_SOURCE + 1]), Err("f.gx is longer than 4 MiB, which end in line 1".into()));
     }
 
     #[test]

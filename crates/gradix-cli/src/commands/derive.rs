@@ -3,7 +3,7 @@
 use gradix::derive::{self, Derived, Options};
 use gradix::explain::graph;
 use gradix::program::print;
-use gradix::{Int, Program, syntax};
+use gradix::{Int, Program, Resolved, syntax};
 use gradix_run::confirm;
 use gradix_view::Source;
 
@@ -18,8 +18,9 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
     if arguments.inline && matches!(arguments.format, Format::Json | Format::Dot | Format::Svg) {
         return Err(Failure::Usage("'--inline' is for the formats text and latex".into()));
     }
-    let program = resolve(source, &arguments.selection, arguments.program.quiet)?.program;
-    let derived = gradix::derive(&program, &options(arguments)).map_err(|errors| refuse(source, errors))?;
+    let Resolved { program, places } = resolve(source, &arguments.selection, arguments.program.quiet)?;
+    let derived = gradix::derive(&program, &options(arguments));
+    let derived = derived.map_err(|errors| refuse(source, places.mark(errors)))?;
     if arguments.verify {
         verify(arguments, source, &program, &derived)?;
     }

@@ -1,7 +1,7 @@
 //! `gradix emit`: source code for the results and the derivatives.
 
 use gradix::derive::Options;
-use gradix::emit;
+use gradix::{Resolved, emit};
 use gradix_view::Source;
 
 use super::{note, print};
@@ -16,10 +16,10 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
     if restricted && arguments.values {
         return Err(Failure::Usage("'--wrt' and '--of' restrict derivatives; leave out '--values'".into()));
     }
-    let mut program = resolve(source, selection, arguments.program.quiet)?.program;
+    let Resolved { mut program, places } = resolve(source, selection, arguments.program.quiet)?;
     if !arguments.values {
         let options = Options { with_results: true, ..selection.options() };
-        program = gradix::derive(&program, &options).map_err(|errors| refuse(source, errors))?.program;
+        program = gradix::derive(&program, &options).map_err(|errors| refuse(source, places.mark(errors)))?.program;
     }
     let (real, target) = (arguments.dtype.dtype().real(), arguments.cpu.unwrap_or_else(gradix_run::host));
     let nest = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?.nest;

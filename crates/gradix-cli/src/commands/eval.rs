@@ -26,7 +26,7 @@ pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
         true => Some(derive(&program, &Options { with_results: true, ..arguments.selection.options() })),
         false => None,
     };
-    let gradient = gradient.transpose().map_err(|errors| refuse(source, errors))?;
+    let gradient = gradient.transpose().map_err(|errors| refuse(source, places.mark(errors)))?;
     let left_out = left_out(&program, arguments, source)?;
     let slots = slots(&program, gradient.as_ref());
     let mut arrays = read(arguments, &slots)?;

@@ -12,7 +12,7 @@ use crate::program::{
     Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, ReduceOp, Tensor, TensorId,
     TensorKind, UnaryOp,
 };
-use crate::scalar::{self, Function};
+use crate::scalar::{self, Derivative, Function};
 use crate::syntax::FUNCTIONS;
 use crate::syntax::ast::{self, ExprKind, ReduceItem};
 
@@ -536,6 +536,9 @@ impl Resolver {
         match scalar::function(name) {
             Some(Function::One(row)) => {
                 expect_arguments(function, arguments, 1, expr)?;
+                if matches!(row.derivative, Derivative::Missing(_)) {
+                    self.places.underived.push((row.name, expr.span));
+                }
                 let a = self.value(&arguments[0], frame)?;
                 return Ok(self.program.exprs.add(Expr::Unary(row.op, a)));
             }

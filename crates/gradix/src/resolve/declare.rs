@@ -18,6 +18,7 @@ impl Resolver {
                 StatementKind::Param(params) => params.iter().for_each(|p| self.declare_param(p)),
                 StatementKind::Input(inputs) => inputs.iter().for_each(|i| self.declare_input(i)),
                 StatementKind::Definition(definition) => {
+                    self.places.definition = self.places.definition.or(Some(definition.name.span));
                     let declared = Symbol::Declared(definition.name.span);
                     self.introduce(&definition.name, declared);
                 }

@@ -43,7 +43,7 @@ pub fn parse(source: &str) -> Result<Ast> {
 
 fn source_too_large(length: usize) -> Diagnostic {
     let message = format!("the text is {length} bytes long, and at most {MAX_SOURCE} are accepted");
-    Diagnostic::error("source-too-large", message)
+    Diagnostic::error("source-too-large", message).at(Span::new(MAX_SOURCE, MAX_SOURCE))
 }
 
 /// What one step of the parser gives: the first error ends the statement. The box keeps stack frames small.
