@@ -101,7 +101,7 @@ impl SeedInput {
 pub fn derive(program: &Program, options: &Options) -> Result<Derived> {
     let wrt = select(program, program.inputs().collect(), options.wrt.as_deref(), "input")?;
     let of = select(program, program.outputs.clone(), options.of.as_deref(), "result")?;
-    if wrt.is_empty() && !options.with_results {
+    if !program.has_inputs() && !options.with_results {
         return Err(vec![no_arguments()]);
     }
     let one = |d: Diagnostic| vec![d];
