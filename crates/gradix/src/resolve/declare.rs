@@ -238,7 +238,8 @@ impl Resolver {
                 Some(_) if self.broken.contains(&name.text) => {}
                 Some(_) => {
                     let message = format!("'{}' is not defined by a definition, so it can't be a result", name.text);
-                    self.report(Diagnostic::error("bad-output", message).at(name.span));
+                    let hint = "define another name by it, and make that the result";
+                    self.report(Diagnostic::error("bad-output", message).at(name.span).hint(hint));
                 }
                 None => {
                     let diagnostic = self.unknown_result(&name, ast);
@@ -272,7 +273,7 @@ impl Resolver {
 
     /// A program is there for what it defines.
     pub(super) fn expect_definition(&mut self, ast: &Ast) {
-        if definitions(ast).next().is_some() {
+        if definitions(ast).next().is_some() || !self.diagnostics.is_empty() {
             return;
         }
         let diagnostic = Diagnostic::error("no-definition", "the program defines nothing")

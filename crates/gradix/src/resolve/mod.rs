@@ -68,8 +68,8 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
             resolver.define(definition);
         }
     }
-    resolver.expect_definition(ast);
     resolver.choose_outputs(ast);
+    resolver.expect_definition(ast);
     if resolver.diagnostics.is_empty() {
         resolver.check_bounds();
     }
