@@ -104,6 +104,17 @@ impl Resolver {
         std::iter::once(name.to_string()).chain(numbered).find(|name| !taken(name)).expect("some name is free")
     }
 
+    /// Whether an expression reads a tensor.
+    pub(super) fn reads(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Access { .. } => true,
+            ExprKind::Name(name) => matches!(self.symbols.get(name), Some(Symbol::Tensor(_))),
+            ExprKind::Negate(a) => self.reads(a),
+            ExprKind::Binary { left, right, .. } => self.reads(left) || self.reads(right),
+            _ => false,
+        }
+    }
+
     /// `x[idx[i], j]` by comparison: `sum[v] (if idx[i] == v then x[v, j] else 0)`.
     pub(super) fn by_comparison(&self, tensor: &str, subscripts: &[Expr], chosen: usize, frame: &Frame) -> String {
         let v = self.unused("v", frame);

@@ -448,13 +448,14 @@ impl Resolver {
         }
         let mut pieces = Vec::new();
         for (dimension, (subscript, extent)) in subscripts.iter().zip(&extents).enumerate() {
-            let chosen = self.pieces(subscript, extent, &frame.scope).map_err(|diagnostic| match reads(subscript) {
-                true if diagnostic.code == "bad-index" => {
-                    let comparison = self.by_comparison(name, subscripts, dimension, frame);
-                    diagnostic.hint(format!("to choose by a value, compare it: '{comparison}'"))
-                }
-                _ => diagnostic,
-            })?;
+            let chosen =
+                self.pieces(subscript, extent, &frame.scope).map_err(|diagnostic| match self.reads(subscript) {
+                    true if diagnostic.code == "bad-index" => {
+                        let comparison = self.by_comparison(name, subscripts, dimension, frame);
+                        diagnostic.hint(format!("to choose by a value, compare it: '{comparison}'"))
+                    }
+                    _ => diagnostic,
+                })?;
             pieces.push(chosen);
             if let Some(fold) = fold(subscript) {
                 self.places.folded.insert((span, dimension), fold);
@@ -612,18 +613,9 @@ fn expect_arguments(function: &ast::Name, arguments: &[ast::Expr], count: usize,
         name @ ("min" | "max") if arguments.len() > 2 => {
             diagnostic.hint(format!("write '{}'", nested_call(name, arguments)))
         }
+        name @ ("min" | "max") => diagnostic.hint(format!("of the elements of a tensor, it is '{name}[k] x[k]'")),
         _ => diagnostic,
     })
-}
-
-/// Whether an expression reads a tensor.
-fn reads(expr: &ast::Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Access { .. } => true,
-        ExprKind::Negate(a) => reads(a),
-        ExprKind::Binary { left, right, .. } => reads(left) || reads(right),
-        _ => false,
-    }
 }
 
 fn not_a_number(span: Span) -> Diagnostic {

@@ -22,11 +22,12 @@ pub(super) fn recognise(source: &str, tokens: &[Token], before: &[Statement]) ->
     if line.places().len() > LONGEST_STATEMENT_TOKENS {
         return None;
     }
-    let forms: [&dyn Fn() -> Option<Form>; 8] = [
+    let forms: [&dyn Fn() -> Option<Form>; 9] = [
         &|| line.loop_header(),
         &|| line.function(),
         &|| line.lambda(),
-        &|| line.dotted(),
+        &|| line.dotted(before),
+        &|| line.comprehension(),
         &|| line.range_call(),
         &|| line.random(),
         &|| line.reduction(before),
@@ -185,7 +186,19 @@ impl<'a> Line<'a> {
             return Some(format!("{} = sum[{binder}] {value}", body.text(0, assign - 1)));
         }
         let at = (1..assign).find(|&at| body.word(at) == index)?;
-        Some(format!("{}{binder}{} = {value}", body.text(0, at), body.text(at + 1, assign)))
+        Some(body.from_zero(at, at + 1, assign, binder))
+    }
+
+    /// This definition with the index at `from..to` bound by `binder`; a range that starts later becomes a condition.
+    fn from_zero(&self, from: usize, to: usize, assign: usize, binder: &str) -> String {
+        let (index, range) = binder.split_once(" in ").unwrap_or((binder, "0..N"));
+        let (low, high) = range.split_once("..").unwrap_or(("0", range));
+        let (left, right) = (self.text(0, from), self.text(to, assign));
+        let value = self.text(assign + 1, self.places().end);
+        match low {
+            "0" => format!("{left}{binder}{right} = {value}"),
+            _ => format!("{left}{index} in 0..{high}{right} = if {index} >= {low} then {value} else 0"),
+        }
     }
 
     /// `range(N)` and `range(a, b)` at `at` as a range of this language.
@@ -204,8 +217,34 @@ impl<'a> Line<'a> {
         self.find(|at| {
             let range = self.range_of(at + 1).filter(|_| self.kind(at) == TokenKind::In && at > 0)?;
             let end = self.items(at + 2).1;
-            let hint = format!("write `{} in {range}`", self.word(at - 1));
+            let binder = format!("{} in {range}", self.word(at - 1));
+            let assign = self.until(0, |kind| kind == TokenKind::Assign);
+            let hint = match at < assign && !range.starts_with("0..") {
+                true => format!(
+                    "an index of a definition starts at 0: write `{}`",
+                    self.from_zero(at - 1, end, assign, &binder)
+                ),
+                false => format!("write `{binder}`"),
+            };
             Some(Form { message: "a range is written `lo..hi`".into(), span: self.span(at + 1, end), hint })
+        })
+    }
+
+    /// `sum(x[i] for i in range(N))`, `y = [x[i] for i in range(N)]`
+    fn comprehension(&self) -> Option<Form> {
+        self.find(|at| {
+            let binds =
+                self.word(at) == "for" && self.kind(at + 1) == TokenKind::Name && self.kind(at + 2) == TokenKind::In;
+            let range = self.range_of(at + 3).filter(|_| binds && at > 1)?;
+            let (start, end) = (self.start_of(at), self.items(at + 4).1);
+            let (body, binder) = (self.text(start, at), format!("{} in {range}", self.word(at + 1)));
+            let written = match (self.kind(start.checked_sub(2)?), self.kind(start - 1)) {
+                (TokenKind::Reduce(_), TokenKind::OpenParen) => format!("{}[{binder}] ({body})", self.word(start - 2)),
+                (TokenKind::Assign, TokenKind::OpenBracket) => format!("{}[{binder}] = {body}", self.word(0)),
+                _ => return None,
+            };
+            let message = "an index is bound where it is introduced, before its use".into();
+            Some(Form { message, span: self.span(start, end), hint: format!("write `{written}`") })
         })
     }
 
@@ -238,7 +277,7 @@ impl<'a> Line<'a> {
     }
 
     /// `np.exp(x[i])`, `X.T[i, j]`, `x.sum()`, `np.pi`
-    fn dotted(&self) -> Option<Form> {
+    fn dotted(&self, before: &[Statement]) -> Option<Form> {
         let at = self.find(|at| {
             let parts = self.kind(at) == TokenKind::Name && self.word(at + 1) == "." && !self.word(at + 2).is_empty();
             parts.then_some(at)
@@ -258,11 +297,9 @@ impl<'a> Line<'a> {
             ("T", _) => format!("write its subscripts in the other order: `{owner}[j, i]` for `{owner}[i, j]`"),
             ("pi" | "inf", _) => format!("write `{part}`"),
             ("shape" | "size", _) => format!("sizes have names: those in the declaration `input {owner}[…]`"),
-            ("sum" | "prod" | "max" | "min", _) if calls => {
+            ("sum" | "prod" | "max" | "min" | "mean", _) if calls => {
                 let tensor = if items == [""] { owner } else { items[0] };
-                let is_name = tensor.chars().all(|c| c == '_' || c.is_alphanumeric());
-                let body = if is_name { format!("{tensor}[k]") } else { "…".into() };
-                format!("a reduction names its index: `{part}[k] {body}`")
+                format!("a reduction names its index: `{}`", reduced(part, tensor, before))
             }
             (_, Some(own)) if calls => format!("write `{own}({})`", items.join(", ")),
             _ if calls => "tensors have no methods, and functions have plain names, as in `exp(x[i])`".into(),
@@ -363,21 +400,32 @@ impl<'a> Line<'a> {
 
     /// `a if c else b`
     fn conditional(&self) -> Option<Form> {
-        use TokenKind::*;
-        let at = self.find(|at| {
-            let behind = at > 0
-                && matches!(self.kind(at - 1), Name | Integer(_) | Real(_) | Pi | Inf | CloseParen | CloseBracket);
-            (behind && self.kind(at) == If).then_some(at)
-        })?;
-        let otherwise = self.until(at + 1, |kind| matches!(kind, Then | Else));
-        if self.kind(otherwise) != Else {
-            return None;
-        }
-        let (start, end) = (self.start_of(at), self.until(otherwise + 1, |kind| kind == Comma));
-        let parts = [(at + 1, otherwise), (start, at), (otherwise + 1, end)].map(|(from, to)| self.text(from, to));
-        let hint = format!("write `if {} then {} else {}`", parts[0], parts[1], parts[2]);
+        let at = self.find(|at| self.is_infix_if(at).then_some(at))?;
+        let start = self.start_of(at);
+        let end = self.until(at + 1, |kind| kind == TokenKind::Comma);
+        let hint = format!("write `{}`", self.condition_first(start, end)?);
         let message = "the condition comes first: `if c then a else b`".into();
         Some(Form { message, span: self.span(start, end), hint })
+    }
+
+    fn is_infix_if(&self, at: usize) -> bool {
+        use TokenKind::*;
+        let operand = |kind| matches!(kind, Name | Integer(_) | Real(_) | Pi | Inf | CloseParen | CloseBracket);
+        at > 0 && operand(self.kind(at - 1)) && self.kind(at) == If
+    }
+
+    /// The tokens `from..to`, each condition that stands behind a value put before it.
+    fn condition_first(&self, from: usize, to: usize) -> Option<String> {
+        let at = self.until(from, |kind| kind == TokenKind::If);
+        if at >= to || !self.is_infix_if(at) {
+            return Some(self.text(from, to).to_string());
+        }
+        let otherwise = self.until(at + 1, |kind| matches!(kind, TokenKind::Then | TokenKind::Else));
+        if self.kind(otherwise) != TokenKind::Else || otherwise >= to {
+            return None;
+        }
+        let (condition, value) = (self.text(at + 1, otherwise), self.text(from, at));
+        Some(format!("if {condition} then {value} else {}", self.condition_first(otherwise + 1, to)?))
     }
 
     /// Where the expression begins that stands before `at`.
@@ -407,6 +455,16 @@ fn extent(item: &str, body: &str, before: &[Statement]) -> Option<String> {
         _ => None,
     });
     inputs.flatten().find_map(|input| extent_in(item, body, input))
+}
+
+/// `sum[k] x[k]` for the reduction `sum` and the tensor `x`.
+fn reduced(reduction: &str, tensor: &str, before: &[Statement]) -> String {
+    let is_name = tensor.chars().all(|c| c == '_' || c.is_alphanumeric());
+    let body = if is_name { format!("{tensor}[k]") } else { "…".into() };
+    match reduction {
+        "mean" => format!("(sum[k] {body}) / {}", extent("k", &body, before).unwrap_or("N".into())),
+        _ => format!("{reduction}[k] {body}"),
+    }
 }
 
 fn extent_in(index: &str, body: &str, input: &InputDeclaration) -> Option<String> {

@@ -77,6 +77,11 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.position + 1).map_or(TokenKind::End, |token| token.kind)
     }
 
+    /// The token `ahead` of the next one.
+    pub fn peek_at(&self, ahead: usize) -> Option<Token> {
+        self.tokens.get(self.position + ahead).copied()
+    }
+
     pub fn at(&self, kind: TokenKind) -> bool {
         self.peek().kind == kind
     }
