@@ -186,11 +186,11 @@ impl<'a> Line<'a> {
             return Some(format!("{} = sum[{binder}] {value}", body.text(0, assign - 1)));
         }
         let at = (1..assign).find(|&at| body.word(at) == index)?;
-        Some(body.from_zero(at, at + 1, assign, binder))
+        Some(body.bound_from_zero(at, at + 1, assign, binder))
     }
 
     /// This definition with the index at `from..to` bound by `binder`; a range that starts later becomes a condition.
-    fn from_zero(&self, from: usize, to: usize, assign: usize, binder: &str) -> String {
+    fn bound_from_zero(&self, from: usize, to: usize, assign: usize, binder: &str) -> String {
         let (index, range) = binder.split_once(" in ").unwrap_or((binder, "0..N"));
         let (low, high) = range.split_once("..").unwrap_or(("0", range));
         let (left, right) = (self.text(0, from), self.text(to, assign));
@@ -222,7 +222,7 @@ impl<'a> Line<'a> {
             let hint = match at < assign && !range.starts_with("0..") {
                 true => format!(
                     "an index of a definition starts at 0: write `{}`",
-                    self.from_zero(at - 1, end, assign, &binder)
+                    self.bound_from_zero(at - 1, end, assign, &binder)
                 ),
                 false => format!("write `{binder}`"),
             };
