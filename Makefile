@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs lint bench compare growth bench-compiler bench-python fuzz
+.PHONY: test test-rust test-python index-sets random-programs lint package bench compare growth bench-compiler bench-python fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -23,10 +23,14 @@ random-programs:
 	GRADIX_SEED=100000 GRADIX_COUNT=20000 cargo test --release -p gradix-run --test random_programs -- --nocapture
 
 # What the continuous integration asks for besides.
-lint:
+lint: package
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# The crates as they would be published; `cargo package` without the option builds them, too.
+package:
+	cargo package --workspace --exclude gradix-py --no-verify --allow-dirty --quiet
 
 # Ten workloads beside other tools; writes docs/benchmarks.md. `bench/setup.sh --torch` adds PyTorch first.
 bench:

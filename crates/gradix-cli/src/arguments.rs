@@ -298,6 +298,9 @@ pub struct CheckArguments {
     /// The largest error that passes, relative to the size of the derivative [default: what can be measured]
     #[arg(long, value_name = "ERROR", value_parser = parse_tolerance)]
     pub tol: Option<f64>,
+    /// Fail if a derivative is 0 everywhere or has no numeric derivative, so that nothing was checked
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Arguments of `explain`.

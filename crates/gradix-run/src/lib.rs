@@ -1,9 +1,26 @@
-//! Running gradix programs.
+//! Running gradix programs: results and derivatives of tensors that are defined in index notation.
+//!
+//! ```
+//! # fn main() -> Result<(), gradix_run::Error> {
+//! let f = gradix_run::compile("input x[N]; y[i] = x[2*i]^3")?;
+//! let x = [1.0, 2.0, 3.0];
+//! let g = f.call().array("x", &x).array("dy", &[1.0, 1.0]).value_and_grad()?;
+//! assert_eq!((&g["y"].data, &g["dx"].data), (&vec![1.0, 27.0], &vec![3.0, 0.0, 27.0]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`compile`] is the front door ([`compiled`] tells more: arrays of any strides, `ndarray`, f32, errors). Below it are
+//! [`Executable`], which runs a program at given sizes on one backend, the reference interpreter [`interp`](interp()), and
+//! [`check`](check()), which compares derivatives with numeric differentiation.
+//!
+//! Features: `ndarray` (default), arrays of that crate as arguments and results.
 
 pub mod array;
 pub mod buffers;
 pub mod check;
 mod code;
+pub mod compiled;
 pub mod confirm;
 mod cores;
 pub mod element;
@@ -28,6 +45,7 @@ pub mod vm;
 
 pub use array::Array;
 pub use check::check;
+pub use compiled::{Call, Compiled, Error, compile};
 pub use confirm::confirm;
 pub use element::Element;
 pub use executable::{Backend, Executable};
@@ -38,3 +56,12 @@ pub use interp::{Outcome, interp};
 pub use note::Note;
 pub use recent::Recent;
 pub use view::View;
+
+/// The examples in the documents.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/backends.md")]
+    struct Backends;
+}

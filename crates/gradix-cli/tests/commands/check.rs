@@ -58,3 +58,27 @@ fn arguments_and_sizes_can_be_chosen() {
     assert!(data(&output).starts_with("da  by a  [3, 2]  "), "{}", data(&output));
     assert!(refuses(&gradix(&["check", &example("matmul"), "--wrt", "q", "--quiet"]), 1).contains("'q'"));
 }
+
+#[test]
+fn a_derivative_that_is_0_everywhere_is_not_called_right() {
+    let check = |text: &str| gradix(&["check", "--strict", "-e", text]);
+    // Whole numbers, and larger sizes, show what small random ones do not.
+    let embedding = check("input t[V, D], row[N]; y[i, d] = sum[v] (if row[i] == v then t[v, d]^2 else 0)");
+    assert!(data(&embedding).starts_with("dt    by t    [3, 4]  ") && !data(&embedding).contains("not checked"));
+    let delay = check("param T; input x[T]; y[i in 0..T] = if i >= 8 then x[i - 8]^2 else 0");
+    assert!(text(&delay.stderr).contains("sizes: T = 12") && data(&delay).ends_with("  ok\n"), "{}", data(&delay));
+    assert_eq!(
+        prints(&gradix(&["check", "--strict", "-qe", "input x[N]; y[i] = floor(x[i])"])),
+        "dx  by x  [3]  0  ok\n"
+    );
+    let never = "input x[N]; y[i] = if x[i] > 5 then x[i]^2 else 0";
+    assert_eq!(
+        prints(&gradix(&["check", "-qe", never])),
+        "dx  by x  [3]  0  not checked: it is 0 everywhere at these sizes and data\n"
+    );
+    let strict = gradix(&["check", "--strict", "-qe", never]);
+    assert_eq!(
+        (strict.status.code(), text(&strict.stderr)),
+        (Some(1), "error: 1 of 1 derivative could not be checked\n")
+    );
+}

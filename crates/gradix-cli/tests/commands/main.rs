@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod derive;
+mod documents;
 mod emit;
 mod eval;
 mod explain;

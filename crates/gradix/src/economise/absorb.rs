@@ -188,7 +188,7 @@ fn roots(exprs: &Exprs, body: ExprId) -> Vec<ExprId> {
 
 fn used(exprs: &mut Exprs, reader: usize, root: ExprId, part: TensorId, count: usize) -> Option<Use> {
     let product = Product::of(exprs, root);
-    let is_read = |exprs: &Exprs, id: ExprId| exprs.accesses(id).any(|(tensor, _)| tensor == part);
+    let is_read = |exprs: &Exprs, id: ExprId| exprs.reads(id, part);
     let reading: Vec<(ExprId, bool)> = product.parts().filter(|(base, _)| is_read(exprs, *base)).collect();
     let [(access, false)] = reading.as_slice() else { return None };
     let Expr::Access(_, subscripts) = exprs[*access].clone() else { return None };

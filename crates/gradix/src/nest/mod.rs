@@ -431,7 +431,7 @@ impl Leaf {
     pub fn added(&self, exprs: &Exprs) -> Option<(ExprId, bool)> {
         let is_held =
             |id: ExprId| matches!(&exprs[id], Expr::Access(read, at) if *read == self.target && *at == self.subscripts);
-        let reads_held = |id: ExprId| exprs.accesses(id).any(|(read, _)| read == self.target);
+        let reads_held = |id: ExprId| exprs.reads(id, self.target);
         match exprs[self.body] {
             Expr::Binary(BinaryOp::Add, held, term) if is_held(held) && !reads_held(term) => Some((term, false)),
             Expr::Binary(BinaryOp::Add, term, held) if is_held(held) && !reads_held(term) => Some((term, false)),

@@ -213,6 +213,11 @@ impl Exprs {
         })
     }
 
+    /// Whether the graph below `root` reads a tensor.
+    pub fn reads(&self, root: ExprId, tensor: TensorId) -> bool {
+        self.accesses(root).any(|(read, _)| read == tensor)
+    }
+
     /// Every condition on indices in the graph below `root`.
     pub fn index_conditions(&self, root: ExprId) -> Vec<&Constraint> {
         let mut found = Vec::new();

@@ -46,9 +46,7 @@ fn is_turned(program: &Program, definition: &Definition) -> bool {
 /// What a definition and all that read it cost, with one of its dimensions last.
 fn price(program: &Program, position: usize, last: usize, estimate: &[f64], target: &Target) -> f64 {
     let tensor = program.definitions[position].tensor;
-    let reads = |definition: &&Definition| {
-        definition.tensor == tensor || program.exprs.accesses(definition.body).any(|(read, _)| read == tensor)
-    };
+    let reads = |definition: &&Definition| definition.tensor == tensor || program.exprs.reads(definition.body, tensor);
     let touching = program.definitions.iter().filter(reads);
     touching.map(|definition| price_of(program, definition, (tensor, last), estimate, target)).sum()
 }

@@ -49,7 +49,7 @@ fn reads(program: &Program, tensor: TensorId) -> Vec<(Vec<Affine>, Guard)> {
     let mut exprs = program.exprs.clone();
     let mut found = Vec::new();
     for definition in &program.definitions {
-        if !program.exprs.accesses(definition.body).any(|(read, _)| read == tensor) {
+        if !program.exprs.reads(definition.body, tensor) {
             continue;
         }
         let domain = definition.domain();

@@ -25,8 +25,7 @@ fn dimension(program: &Program, definition: &Definition, estimate: &[f64], targe
     if definition.reduction.is_none() || !definition.is_box() || program.outputs.contains(&definition.tensor) {
         return None;
     }
-    let is_read =
-        |reader: &Definition| program.exprs.accesses(reader.body).any(|(tensor, _)| tensor == definition.tensor);
+    let is_read = |reader: &Definition| program.exprs.reads(reader.body, definition.tensor);
     let pointwise =
         program.definitions.iter().filter(|reader| is_read(reader)).all(|reader| reader.reduction.is_none());
     let reads = |p: usize| program.exprs.used_indices(definition.body, definition.indices.len())[p];

@@ -3,6 +3,7 @@
 //! ```text
 //! sum[k] (if k <= i then x[k] else 0) sum[k in 0..=i] x[k]        a choice becomes a bound
 //! sum[k, k <= i] x[k]                 sum[k in 0..=i] x[k]        a condition becomes a bound
+//! sum[k, 2*(k // 3) >= i] x[k]        sum[k in 3*((i + 1) // 2)..N] x[k]    so does one on a quotient
 //! sum[k in 0..=min(i, N - 1)] x[k]    sum[k in 0..=i] x[k]        a bound that never binds goes
 //! sum[k in i..=i] x[k]                x[i]                        one point
 //! sum[k in 5..3] x[k]                 0                           no point
@@ -12,9 +13,10 @@ use crate::domain::{guard, system};
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp,
-    Relation, UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
+    ReduceOp, Relation, UnaryOp,
 };
+use gradix_int::Int;
 
 /// Narrows the reductions that are `open`, and says whether one changed.
 pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Definition) -> bool) -> bool {
@@ -25,7 +27,7 @@ pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Defi
         }
         let mut definition = program.definitions[place].clone();
         let outer = [context, &definition.output_domain()].concat();
-        let rules = [no_point, choice_to_bounds, conditions_to_bounds, without_slack, one_point];
+        let rules = [no_point, choice_to_bounds, quotients_to_bounds, conditions_to_bounds, without_slack, one_point];
         let applied = rules.iter().filter(|rule| rule(&mut program.exprs, &mut definition, &outer)).count();
         if applied > 0 {
             program.definitions[place] = definition;
@@ -112,6 +114,57 @@ fn conditions_to_bounds(_: &mut Exprs, definition: &mut Definition, outer: &[Con
     definition.indices[rank..].iter_mut().zip(solved.ranges).for_each(|(index, range)| index.range = range);
     definition.conditions = conditions;
     true
+}
+
+/// Conditions on the quotient of an index become bounds of the index.
+fn quotients_to_bounds(_: &mut Exprs, definition: &mut Definition, _: &[Constraint]) -> bool {
+    let before = definition.conditions.len();
+    for condition in std::mem::take(&mut definition.conditions) {
+        let last = (definition.rank..definition.indices.len()).rev().find(|p| condition.affine.uses_index(*p));
+        match last.and_then(|index| Some((index, quotient_bounds(&condition, index)?))) {
+            Some((index, bounds)) => {
+                let range = &mut definition.indices[index].range;
+                range.low.extend(bounds.low);
+                range.high.extend(bounds.high);
+            }
+            None => definition.conditions.push(condition),
+        }
+    }
+    definition.conditions.len() < before
+}
+
+/// The bounds of an index that say the same as a condition on its quotient: `a*⌊(s*k + r) / d⌋ + rest >= 0`, where neither
+/// `r` nor the rest depends on `k`; or `== 0`, where `a` is 1 or -1.
+fn quotient_bounds(condition: &Constraint, index: usize) -> Option<Range> {
+    let affine = &condition.affine;
+    let mut with_index = affine.terms().iter().filter(|(atom, _)| Affine::atom(atom.clone()).uses_index(index));
+    let (Some((quotient @ Atom::Floor(inner, d), a)), None) = (with_index.next(), with_index.next()) else {
+        return None;
+    };
+    let (s, rest) = (inner.step_of(index), affine.add_scaled(&-a.clone(), &Affine::atom(quotient.clone())));
+    let r = inner.add_scaled(&-s.clone(), &Affine::index(index));
+    if s == Int::ZERO || r.uses_index(index) {
+        return None;
+    }
+    // The least quotient, as a bound of s*k, or the largest.
+    let least = |a: &Int| (-rest.clone()).shift(a - Int::ONE).floor_div(a).scale(d) - r.clone();
+    let most = |a: &Int| rest.floor_div(a).scale(d).shift(d - Int::ONE) - r.clone();
+    let (low, high) = match condition.relation {
+        Relation::NonNegative if *a > Int::ZERO => (Some(least(a)), None),
+        Relation::NonNegative => (None, Some(most(&-a.clone()))),
+        // The quotient is a number, the rest or its negation.
+        Relation::Zero if *a == Int::ONE => {
+            (Some(least(a)), Some((-rest.clone()).scale(d).shift(d - Int::ONE) - r.clone()))
+        }
+        Relation::Zero if *a == -Int::ONE => (Some(rest.scale(d) - r.clone()), Some(most(&Int::ONE))),
+        Relation::Zero => return None,
+    };
+    let up = |bound: Affine, s: &Int| bound.shift(s - Int::ONE).floor_div(s);
+    let (low, high) = match s > Int::ZERO {
+        true => (low.map(|low| up(low, &s)), high.map(|high| high.floor_div(&s))),
+        false => (high.map(|high| up(-high, &-s.clone())), low.map(|low| (-low).floor_div(&-s.clone()))),
+    };
+    Some(Range { low: low.into_iter().collect(), high: high.into_iter().collect() })
 }
 
 /// Of several bounds, one that another is always stricter than goes.

@@ -58,7 +58,7 @@ fn joined(exprs: &mut Exprs, leaf: &Leaf, group: &[Leaf], later: &[Vec<Leaf>]) -
     let at_point = |(target, subscripts): (TensorId, &[Affine])| {
         maker(target).is_none_or(|maker| maker.reduction.is_none() && maker.subscripts == subscripts)
     };
-    let reads = |reader: &Leaf, target: TensorId| exprs.accesses(reader.body).any(|(read, _)| read == target);
+    let reads = |reader: &Leaf, target: TensorId| exprs.reads(reader.body, target);
     let free =
         |other: &Leaf| !reads(other, leaf.target) && (!reads(&leaf, other.target) || maker(other.target).is_some());
     let own = |other: &Leaf| other.target != leaf.target && !reads(other, leaf.target);

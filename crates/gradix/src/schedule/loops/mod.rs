@@ -71,7 +71,7 @@ fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real, tar
 fn is_streamed(program: &Program, tensor: TensorId, estimate: &[f64], real: Real, target: &Target) -> bool {
     let bytes = program[tensor].elements(estimate) * real.bytes() as f64;
     let mut bodies = program.definitions.iter().map(|definition| definition.body);
-    let is_read = bodies.any(|body| program.exprs.accesses(body).any(|(read, _)| read == tensor));
+    let is_read = bodies.any(|body| program.exprs.reads(body, tensor));
     bytes >= target.streamed_bytes as f64 && !is_read
 }
 

@@ -55,7 +55,7 @@ impl Looping<'_> {
     /// Has the stores of one of some leaves aligned, if it makes no difference that some elements are computed twice: what is
     /// kept rather than what is local.
     fn align(&self, leaves: &mut [Leaf]) {
-        let reads_itself = |leaf: &Leaf| self.exprs.accesses(leaf.body).any(|(read, _)| read == leaf.target);
+        let reads_itself = |leaf: &Leaf| self.exprs.reads(leaf.body, leaf.target);
         let pointwise = |leaf: &Leaf| leaf.reduction.is_none();
         if leaves.iter().any(|leaf| pointwise(leaf) && reads_itself(leaf)) {
             return;
@@ -83,7 +83,7 @@ impl Looping<'_> {
         let known = |row: &LoopId| leaves.iter().all(|leaf| !leaf.shares(*row) || leaf.added(&self.exprs).is_some());
         let rows = row.filter(|row| shares(row) && known(row)).map(|_| cost::TOGETHER_ROWS);
         let vectors = if rows.is_none() && reductions().next().is_some() { cost::TOGETHER_VECTORS } else { 1 };
-        let reads = |leaf: &Leaf, target| self.exprs.accesses(leaf.body).any(|(tensor, _)| tensor == target);
+        let reads = |leaf: &Leaf, target| self.exprs.reads(leaf.body, target);
         let made = leaves.iter().filter(|leaf| leaf.reduction.is_none()).map(|leaf| leaf.target);
         let unread = |target: &TensorId| self.is_local(*target) && !others.clone().any(|leaf| reads(leaf, *target));
         let unstored = made.filter(unread).collect();

@@ -1,0 +1,103 @@
+//! The commands shown in README and docs print what the documents say.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What differs from run to run, or from machine to machine.
+const CHANGING: [&str; 1] = ["gradix bench"];
+
+/// A command in a document, and what follows it.
+struct Shown {
+    place: String,
+    command: String,
+    output: String,
+}
+
+/// The commands of the blocks of a document: lines that start with `$ `, each with the lines up to the next one.
+fn commands(file: &Path) -> Vec<Shown> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut found: Vec<Shown> = Vec::new();
+    let (mut inside, mut shown) = (false, false);
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            (inside, shown) = (!inside, false);
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
+            shown = true;
+            let place = format!("{}:{}", file.display(), number + 1);
+            found.push(Shown { place, command: command.to_string(), output: String::new() });
+        } else if shown {
+            found.last_mut().unwrap().output.push_str(&format!("{line}\n"));
+        }
+    }
+    found
+}
+
+/// What a command prints, with `gradix` on the path and the examples where the documents have them.
+fn printed(command: &str, folder: &Path) -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_gradix")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{command} 2>&1")]).current_dir(folder).env("PATH", path);
+    shell.env("GRADIX_CACHE", super::scratch("kernels")).env_remove("CC");
+    String::from_utf8(shell.output().unwrap().stdout).unwrap()
+}
+
+/// Whether something is printed as shown, where a line of dots stands for any number of lines.
+fn is_as_shown(shown: &str, printed: &str) -> bool {
+    let lines: Vec<&str> = shown.trim_end().lines().collect();
+    let mut parts = lines.split(|line| ["…", "..."].contains(line));
+    let printed: Vec<&str> = printed.trim_end().lines().collect();
+    let first = parts.next().unwrap_or_default();
+    if !printed.starts_with(first) {
+        return false;
+    }
+    let (mut rest, mut last) = (&printed[first.len()..], None);
+    for part in parts.map(|part| part.strip_prefix(&[""]).unwrap_or(part)) {
+        let Some(place) = (0..=rest.len()).find(|place| rest[*place..].starts_with(part)) else { return false };
+        rest = &rest[place + part.len()..];
+        last = Some(part);
+    }
+    rest.is_empty() || last.is_some_and(<[&str]>::is_empty)
+}
+
+#[test]
+fn commands_print_what_the_documents_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let documents = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut documents: Vec<PathBuf> = documents.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
+    documents.push(root.join("README.md"));
+    documents.sort();
+    let folder = PathBuf::from(super::scratch("documents"));
+    std::fs::create_dir_all(folder.join("docs")).unwrap();
+    let _ = std::os::unix::fs::symlink(root.join("examples"), folder.join("examples"));
+    let of_gradix = |shown: &Shown| shown.command.starts_with("gradix");
+    let steady = |shown: &Shown| !CHANGING.iter().any(|changing| shown.command.starts_with(changing));
+    let all = documents.iter().flat_map(|file| commands(file));
+    let shown: Vec<Shown> = all.filter(|shown| of_gradix(shown) && steady(shown)).collect();
+    assert!(shown.len() > 50, "only {} commands were found", shown.len());
+    let mut wrong = String::new();
+    for Shown { place, command, output } in shown {
+        let printed = printed(&command, &folder);
+        if !is_as_shown(&output, &printed) {
+            wrong.push_str(&format!("\n{place}: {command}\n--- shown\n{output}--- printed\n{printed}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn dots_stand_for_any_lines() {
+    let printed = "a\nb\nc\nd\n";
+    for (shown, expected) in [
+        ("a\nb\nc\nd", true),
+        ("a\nb\nc", false),
+        ("a\n…\nd", true),
+        ("…\nc\nd", true),
+        ("a\n…", true),
+        ("…\nc", false),
+        ("a\n…\nx\n…", false),
+        ("", false),
+    ] {
+        assert_eq!(is_as_shown(shown, printed), expected, "{shown}");
+    }
+}
