@@ -30,6 +30,12 @@ impl Failure {
     }
 }
 
+/// Tells what is no failure.
+pub fn tell(source: &Source, notes: &[Diagnostic]) {
+    // Nobody is left to be told when this fails.
+    let _ = io::stderr().write_all(render(notes, source, colour()).as_bytes());
+}
+
 /// Whether standard error takes colours: on a terminal, unless the user opted out (<https://no-color.org>).
 fn colour() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())

@@ -10,7 +10,7 @@ use gradix::{Int, Resolved};
 use gradix_view::Source;
 
 use crate::arguments::{ProgramArguments, SelectionArguments};
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 
 /// Reads the program that the arguments name.
 pub fn read(arguments: &ProgramArguments) -> Result<Source, Failure> {
@@ -24,12 +24,16 @@ pub fn read(arguments: &ProgramArguments) -> Result<Source, Failure> {
     }
 }
 
-/// The program, at the sizes that are fixed on the command line.
-pub fn resolve(source: &Source, selection: &SelectionArguments) -> Result<Resolved, Failure> {
+/// The program, at the sizes that are fixed on the command line. What is worth knowing about it is told.
+pub fn resolve(source: &Source, selection: &SelectionArguments, quiet: bool) -> Result<Resolved, Failure> {
     let fixed: Vec<(String, Int)> =
         selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
     let ast = syntax::parse(&source.text).map_err(|errors| refuse(source, errors))?;
-    gradix::resolve(&ast, &fixed).map_err(|errors| refuse(source, errors))
+    let resolved = gradix::resolve(&ast, &fixed).map_err(|errors| refuse(source, errors))?;
+    if !quiet {
+        tell(source, &resolved.places.notes);
+    }
+    Ok(resolved)
 }
 
 /// The failure of a command that found this wrong with the text.
@@ -41,7 +45,11 @@ fn from_reader(name: String, reader: impl Read) -> Result<Source, Failure> {
     let mut bytes = Vec::new();
     reader.take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error))?;
     if bytes.len() > MAX_SOURCE {
-        return Err(Failure::Message(format!("{name} is longer than {} MiB", MAX_SOURCE >> 20)));
+        let line = line_at(&bytes, MAX_SOURCE);
+        return Err(Failure::Message(format!(
+            "{name} is longer than {} MiB, which end in line {line}",
+            MAX_SOURCE >> 20
+        )));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text }),
@@ -54,8 +62,13 @@ fn unreadable(name: &str, error: &io::Error) -> Failure {
 }
 
 fn not_text(name: &str, bytes: &[u8], position: usize) -> Failure {
-    let line = 1 + bytes[..position].iter().filter(|&&byte| byte == b'\n').count();
+    let line = line_at(bytes, position);
     Failure::Message(format!("{name} is not UTF-8 text: byte 0x{:02x} in line {line}", bytes[position]))
+}
+
+/// The number of the line that holds this byte.
+fn line_at(bytes: &[u8], position: usize) -> usize {
+    1 + bytes[..position].iter().filter(|&&byte| byte == b'\n').count()
 }
 
 #[cfg(test)]
@@ -74,7 +87,7 @@ mod tests {
     fn text_is_read_up_to_the_limit() {
         assert_eq!(text("σ = 1".as_bytes()), Ok("σ = 1".into()));
         assert!(text(&vec![b' '; MAX_SOURCE]).is_ok());
-        assert_eq!(text(&vec![b' '; MAX_SOURCE + 1]), Err("f.gx is longer than 4 MiB".into()));
+        assert_eq!(text(&vec![b' '; MAX_SOURCE + 1]), Err("f.gx is longer than 4 MiB, which end in line 1".into()));
     }
 
     #[test]

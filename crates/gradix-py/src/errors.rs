@@ -46,7 +46,8 @@ pub fn error(py: Python<'_>, kind: Kind, message: impl Into<String>) -> PyErr {
 
 /// An exception that tells everything that is wrong, with the places in the source.
 pub fn refuse(py: Python<'_>, kind: Kind, diagnostics: &[Diagnostic], source: &Source) -> PyErr {
-    let text = render(diagnostics, source, false);
+    let diagnostics: Vec<Diagnostic> = diagnostics.iter().map(in_python).collect();
+    let text = render(&diagnostics, source, false);
     let records: Vec<_> = diagnostics
         .iter()
         .map(|diagnostic| {
@@ -59,6 +60,19 @@ pub fn refuse(py: Python<'_>, kind: Kind, diagnostics: &[Diagnostic], source: &S
         module.getattr(kind.name())?.call_method1("_from", (text.trim_end(), records, &source.text))
     });
     made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The diagnostic with hints about the command line in Python's words.
+fn in_python(diagnostic: &Diagnostic) -> Diagnostic {
+    let words = |hint: &String| {
+        let (before, rest) = hint.split_once("(on the command line: --param ")?;
+        let (assignment, after) = rest.split_once(')')?;
+        let (name, value) = assignment.split_once('=')?;
+        let value = if value == "…" { "..." } else { value };
+        Some(format!("{before}(in Python: compile(..., sizes={{'{name}': {value}}})){after}"))
+    };
+    let hints = diagnostic.hints.iter().map(|hint| words(hint).unwrap_or(hint.clone())).collect();
+    Diagnostic { hints, ..diagnostic.clone() }
 }
 
 /// Tells what there is to tell as warnings.

@@ -170,7 +170,8 @@ impl Function {
     fn draw(&self, py: Python<'_>, derivatives: bool) -> PyResult<String> {
         guarded(py, || {
             let text = py.detach(|| {
-                let gradient = derivatives.then(|| derive(self.program(), &Options::default())).transpose()?;
+                let wanted = derivatives && self.program().has_inputs();
+                let gradient = wanted.then(|| derive(self.program(), &Options::default())).transpose()?;
                 gradix_view::graph::svg(self.program(), gradient.as_ref().map(|gradient| &gradient.program))
                     .map_err(one)
             });
@@ -218,9 +219,12 @@ impl Function {
             let rows = py.detach(|| {
                 let sizes = self.choose(sizes)?;
                 let settings = Settings { seed, tolerance };
+                if !self.program().has_inputs() {
+                    return Ok(Vec::new());
+                }
                 let first = derive(self.program(), &Options::default())?;
                 let mut rows = check(self.program(), &first, &sizes, settings, &|_, _| ())?.comparisons;
-                if order > 1 {
+                if order > 1 && first.program.has_inputs() {
                     let sizes = carried(self.program(), &sizes, &first.program)?;
                     let second = derive(&first.program, &Options::default())?;
                     rows.extend(check(&first.program, &second, &sizes, settings, &|_, _| ())?.comparisons);
@@ -246,7 +250,7 @@ impl Function {
     }
 
     fn refuse(&self, py: Python<'_>, kind: Kind, errors: Vec<Diagnostic>) -> PyErr {
-        refuse(py, kind, &errors, &self.source)
+        refuse(py, kind, &self.run.places().mark(errors), &self.source)
     }
 
     /// What was asked for may be wrong, or else the error is of this kind.

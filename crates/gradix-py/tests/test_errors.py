@@ -252,3 +252,25 @@ print(os.path.basename(caught[0].filename))
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "<string>"
+
+
+def test_hints_about_sizes_are_in_the_words_of_python():
+    with pytest.raises(gx.SourceError) as caught:
+        gx.compile("input x[N]; y[i in 0..M] = x[M*i]; param M")
+    assert "--param" not in str(caught.value)
+    with pytest.raises(gx.SourceError) as caught:
+        gx.compile("param M; input x[N]; y[i in 0..M] = x[M*i]")
+    assert caught.value.hints == ("fix the size, as in 'param M = 5' (in Python: compile(..., sizes={'M': 5}))",)
+    assert "sizes={'M': 5}" in str(caught.value)
+
+
+def test_a_program_without_arguments_has_no_derivative():
+    program = gx.compile("y = 3")
+    assert program() == 3.0 and program.check() is not None
+    with pytest.raises(gx.SourceError, match="nothing to differentiate by") as caught:
+        program.derivative()
+    assert caught.value.line == 1
+
+
+def test_the_package_lists_what_it_imports_on_demand():
+    assert {"torch", "jax", "compile"} <= set(dir(gx))

@@ -13,7 +13,7 @@
 //! whatever is wrong with a file is a [`FileError`].
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
@@ -65,6 +65,8 @@ pub struct FileError {
 pub enum Problem {
     /// There is no such file.
     Missing,
+    /// There is no such folder to write it into.
+    MissingFolder(String),
     /// The system can't read or write it.
     Io(io::Error),
     /// It does not start as an `.npy` file does.
@@ -91,6 +93,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Missing => write!(f, "no such file"),
+            Problem::MissingFolder(folder) => write!(f, "there is no folder '{folder}' to write it into"),
             Problem::Io(error) => write!(f, "{error}"),
             Problem::NotNpy => write!(f, "not an .npy file"),
             Problem::NotNpz(reason) => write!(f, "not a readable .npz file ({reason})"),
@@ -147,25 +150,56 @@ pub fn read_npz(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<(Strin
 
 /// Writes an `.npy` file.
 pub fn write_npy(path: &Path, array: &Array, dtype: Dtype) -> Result<(), FileError> {
-    let write = || -> Result<(), Problem> {
-        let mut writer = BufWriter::new(File::create(path)?);
-        write_array(&mut writer, array, dtype)?;
-        Ok(writer.flush()?)
-    };
-    write().map_err(|problem| FileError { place: path.display().to_string(), problem })
+    write_whole(path, |writer| write_array(writer, array, dtype))
+}
+
+/// Writes a text.
+pub fn write_text(path: &Path, text: &str) -> Result<(), FileError> {
+    write_whole(path, |writer| Ok(writer.write_all(text.as_bytes())?))
 }
 
 /// Writes an `.npz` file of named arrays, in their order.
 pub fn write_npz(path: &Path, arrays: &[(&str, &Array)], dtype: Dtype) -> Result<(), FileError> {
-    let write = || -> Result<(), Problem> {
-        let mut archive = ZipWriter::new(BufWriter::new(File::create(path)?));
+    write_whole(path, |writer| {
+        let mut archive = ZipWriter::new(writer);
         for (name, array) in arrays {
             archive.start_file(format!("{name}.npy"), member_options(array))?;
             write_array(&mut archive, array, dtype)?;
         }
-        Ok(archive.finish()?.flush()?)
+        archive.finish()?;
+        Ok(())
+    })
+}
+
+/// Writes a file whole or not at all: under another name in the same folder first, which is then renamed.
+fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<(), Problem>) -> Result<(), FileError> {
+    let filled = |file: File| -> Result<(), Problem> {
+        let mut writer = BufWriter::new(file);
+        write(&mut writer)?;
+        Ok(writer.flush()?)
     };
-    write().map_err(|problem| FileError { place: path.display().to_string(), problem })
+    // A file that is reached by a link stays where it is; what is no file, such as /dev/null, can't be replaced.
+    let target = path.canonicalize().unwrap_or(path.to_path_buf());
+    let written = match target.metadata() {
+        Ok(known) if !known.is_file() => File::create(&target).map_err(Problem::from).and_then(filled),
+        _ => replaced(&target, filled),
+    };
+    written.map_err(|problem| FileError { place: path.display().to_string(), problem })
+}
+
+fn replaced(target: &Path, filled: impl FnOnce(File) -> Result<(), Problem>) -> Result<(), Problem> {
+    let folder = target.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Problem::MissingFolder(folder.display().to_string()));
+    }
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = File::create(&temporary).map_err(Problem::from).and_then(filled);
+    let renamed = written.and_then(|()| Ok(fs::rename(&temporary, target)?));
+    if renamed.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    renamed
 }
 
 fn read_member(archive: &mut ZipArchive<impl Read + Seek>, file_name: &str) -> Result<Array, Problem> {

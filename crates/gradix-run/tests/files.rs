@@ -122,5 +122,23 @@ fn single_precision_rounds() {
 #[test]
 fn a_file_that_can_not_be_written_is_an_error() {
     let path = scratch("absent/out.npz");
-    assert!(write_npz(&path, &[], Dtype::F64).unwrap_err().to_string().ends_with("out.npz: no such file"));
+    let message = write_npz(&path, &[], Dtype::F64).unwrap_err().to_string();
+    assert!(message.contains("out.npz: there is no folder '") && message.ends_with("' to write it into"), "{message}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn files_are_replaced_and_devices_are_not() {
+    use gradix_run::files::write_text;
+    let folder = scratch("whole");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("y.txt");
+    write_text(&path, "old").unwrap();
+    write_text(&path, "new").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
+    assert!(write_text(&folder, "a folder").is_err());
+    assert!(write_text(std::path::Path::new("/dev/full"), "full").is_err());
+    write_text(std::path::Path::new("/dev/null"), "gone").unwrap();
+    assert!(std::path::Path::new("/dev/null").metadata().is_ok_and(|known| !known.is_file()));
 }

@@ -92,7 +92,7 @@ const CASES: &[(&str, &str)] = &[
     ("a zeroth power of a quotient", "input x[N]; f[i] = (i / x[i])^0"),
     ("a repeated term of an empty range", "input x[N + 1]; f[i in 0..N] = sum[j in 0..=i] x[i + 1]^2"),
     ("a largest value of equal terms", "input x[N + 1]; f[i in 0..N] = max[k in i..N] x[i]"),
-    ("a bound on a size by one that is not needed", "param K >= 1, T >= 3*K - 2; input x[N, C, T]"),
+    ("a bound on a size by one that is not needed", "param K >= 1, T >= 3*K - 2; input x[N, C, T]; f = sum[n, c, t] x[n, c, t]"),
     ("a size that is bounded and fixed", "param N >= 1 = 5; input x[N]; w = sum[z] x[z]"),
     ("a sum of nothing in front of an infinite value", "param M >= 2; input h[M]; w[i in 0..M] = sum[j in 0..i, i > M] min[z in 2..2] h[i]"),
     ("equal factors after substitution", "input x[3]; f[i in 0..1] = cbrt(3); g = min[i, z] x[1] * f[i] * f[z]"),

@@ -27,7 +27,7 @@ pub fn render(diagnostics: &[Diagnostic], source: &Source, colour: bool) -> Stri
 fn block(diagnostic: &Diagnostic, source: &Source, renderer: &Renderer) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let title = Group::with_title(level.primary_title(&*diagnostic.message).id(diagnostic.code));
     if diagnostic.labels.is_empty() {

@@ -31,8 +31,8 @@ impl Span {
 pub enum Severity {
     /// The program is refused.
     Error,
-    /// The program is accepted, but probably not what was meant.
-    Warning,
+    /// The program is accepted; this is worth knowing.
+    Note,
 }
 
 /// A marked place in the source, with an optional text.
@@ -47,7 +47,7 @@ pub struct Label {
 /// One message to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Error or warning.
+    /// Error or note.
     pub severity: Severity,
     /// A stable name such as `unknown-name`, listed in `docs/errors.md`.
     pub code: &'static str,
@@ -63,6 +63,11 @@ impl Diagnostic {
     /// An error with no place yet.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Error, code, message: message.into(), labels: Vec::new(), hints: Vec::new() }
+    }
+
+    /// The same, to be known and not to be mended.
+    pub fn as_note(self) -> Self {
+        Diagnostic { severity: Severity::Note, ..self }
     }
 
     /// Marks a place.

@@ -1,6 +1,6 @@
 //! Names, ranges and bounds: the normal form of right programs, and what is said about wrong ones.
 //!
-//! Sections: `program` (the printed normal form), `error`, `bind N=3 x=2,4` (sizes from values and shapes) and
+//! Sections: `program` (the printed normal form), `error`, `note`, `bind N=3 x=2,4` (sizes from values and shapes) and
 //! `choose` (sizes for a trial run). `program` and `error` may be followed by sizes fixed from outside: `program M=4`.
 
 mod support;
@@ -36,6 +36,7 @@ fn section(case: &Case, name: &str) -> String {
         ("error", Ok(_)) => panic!("`{}` is accepted:\n{}", case.title, case.source),
         (_, Err(errors)) => panic!("`{}` is refused:\n{}", case.title, support::render(&case.source, errors)),
         ("program", Ok(resolved)) => checked(&resolved.program),
+        ("note", Ok(resolved)) => support::render(&case.source, &resolved.places.notes),
         ("bind", Ok(Resolved { program, .. })) => sized(case, program, sizes::bind(program, &known(), &places())),
         ("choose", Ok(Resolved { program, .. })) => sized(case, program, sizes::choose(program, &known(), &places())),
         _ => panic!("unknown section `{name}`"),

@@ -23,7 +23,7 @@ use crate::source::{refuse, resolve};
 /// Times results and derivatives.
 pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
     let quiet = arguments.program.quiet;
-    let Resolved { program, places } = resolve(source, &arguments.selection)?;
+    let Resolved { program, places } = resolve(source, &arguments.selection, arguments.program.quiet)?;
     let sizes = match sizes::bind(&program, &Known::default(), &places) {
         Ok(sizes) => sizes,
         Err(_) => {
@@ -33,10 +33,13 @@ pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
             sizes
         }
     };
-    let gradient = gradix::derive(&program, &arguments.selection.options());
-    let gradient = gradient.map_err(|errors| refuse(source, errors))?.program;
-    let gradient_sizes = carried(&program, &sizes, &gradient).map_err(|errors| refuse(source, errors))?;
-    let tasks = [Task::new("value", &program, &sizes), Task::new("gradient", &gradient, &gradient_sizes)];
+    let gradient = program.has_inputs().then(|| gradix::derive(&program, &arguments.selection.options()));
+    let gradient = gradient.transpose().map_err(|errors| refuse(source, places.mark(errors)))?;
+    let gradient_sizes = gradient.as_ref().map(|gradient| carried(&program, &sizes, &gradient.program));
+    let gradient_sizes = gradient_sizes.transpose().map_err(|errors| refuse(source, errors))?;
+    let mut tasks = vec![Task::new("value", &program, &sizes)];
+    let gradient = gradient.iter().zip(&gradient_sizes);
+    tasks.extend(gradient.map(|(gradient, sizes)| Task::new("gradient", &gradient.program, sizes)));
     let backends = match arguments.execution.backend.backend() {
         Backend::Auto => vec![Backend::Interp, Backend::Vm, Backend::Native],
         one => vec![one],

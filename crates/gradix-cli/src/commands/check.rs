@@ -22,10 +22,14 @@ use crate::source::{refuse, resolve};
 /// Compares every derivative with numeric differentiation on random data.
 pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
     let quiet = arguments.program.quiet;
-    let Resolved { program, places } = resolve(source, &arguments.selection)?;
+    let Resolved { program, places } = resolve(source, &arguments.selection, quiet)?;
+    if !program.has_inputs() {
+        note(quiet, "there is nothing to check: the program has no arguments");
+        return Ok(());
+    }
     let mut sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| refuse(source, errors))?;
     let first = derive(&program, &arguments.selection.options());
-    let first = first.map_err(|errors| refuse(source, errors))?;
+    let first = first.map_err(|errors| refuse(source, places.mark(errors)))?;
     let mut rows = compare(&program, &first, &sizes, arguments, source)?;
     let vacuous = |rows: &[Comparison]| rows.iter().filter(|row| row.vacuous).count();
     let mut trial = sizes.clone();
@@ -40,15 +44,12 @@ pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
         }
     }
     tell_sizes(&program, &sizes, quiet);
-    if arguments.order == 2 {
+    if arguments.order == 2 && first.program.has_inputs() {
         let sizes = carried(&program, &sizes, &first.program).map_err(|errors| refuse(source, errors))?;
         let second = derive(&first.program, &Options::default()).map_err(|errors| refuse(source, errors))?;
         let more = compare(&first.program, &second, &sizes, arguments, source)?;
         let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| named(order, row));
         rows = numbered(1, rows).chain(numbered(2, more)).collect();
-    }
-    if rows.is_empty() {
-        note(quiet, "there is nothing to check: the program has no arguments");
     }
     print(table(&rows).as_bytes())?;
     let failed = rows.iter().filter(|row| !row.passed).count();

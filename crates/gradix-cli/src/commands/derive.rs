@@ -3,7 +3,7 @@
 use gradix::derive::{self, Derived, Options};
 use gradix::explain::graph;
 use gradix::program::print;
-use gradix::{Int, Program, syntax};
+use gradix::{Int, Program, Resolved, syntax};
 use gradix_run::confirm;
 use gradix_view::Source;
 
@@ -18,8 +18,9 @@ pub fn run(arguments: &DeriveArguments, source: &Source) -> Result<(), Failure> 
     if arguments.inline && matches!(arguments.format, Format::Json | Format::Dot | Format::Svg) {
         return Err(Failure::Usage("'--inline' is for the formats text and latex".into()));
     }
-    let program = resolve(source, &arguments.selection)?.program;
-    let derived = gradix::derive(&program, &options(arguments)).map_err(|errors| refuse(source, errors))?;
+    let Resolved { program, places } = resolve(source, &arguments.selection, arguments.program.quiet)?;
+    let derived = gradix::derive(&program, &options(arguments));
+    let derived = derived.map_err(|errors| refuse(source, places.mark(errors)))?;
     if arguments.verify {
         verify(arguments, source, &program, &derived)?;
     }
@@ -74,7 +75,7 @@ mod tests {
         let line = ["gradix", "derive", "--verify", "--wrt", "x", "--param", "K=3", "-e", text];
         let Command::Derive(arguments) = Arguments::parse_from(line).command else { unreachable!("it is 'derive'") };
         let source = Source { name: "command line".into(), text: text.into() };
-        let program = resolve(&source, &arguments.selection).ok().unwrap().program;
+        let program = resolve(&source, &arguments.selection, true).ok().unwrap().program;
         let derived = gradix::derive(&program, &options(&arguments)).unwrap();
         assert!(verify(&arguments, &source, &program, &derived).is_ok());
         let wrong = print::print(&derived.program).unwrap().replace("w[k - 2*i]", "w[0]");

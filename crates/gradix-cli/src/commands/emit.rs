@@ -23,11 +23,12 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
         return Err(Failure::Usage("'--wrt' and '--of' restrict derivatives; leave out '--values'".into()));
     }
     let name = name(arguments)?;
-    let resolved = resolve(source, selection)?;
+    let resolved = resolve(source, selection, arguments.program.quiet)?;
     let mut program = resolved.program.clone();
     if !arguments.values {
         let options = Options { with_results: true, ..selection.options() };
-        program = gradix::derive(&program, &options).map_err(|errors| refuse(source, errors))?.program;
+        program =
+            gradix::derive(&program, &options).map_err(|errors| refuse(source, resolved.places.mark(errors)))?.program;
     }
     let (real, target) = (arguments.dtype.dtype().real(), arguments.cpu.unwrap_or_else(gradix_run::host));
     let nest = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?.nest;
@@ -41,7 +42,8 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
     }
     let text = if arguments.header { interface.header() } else { interface.source() };
     let Some(path) = &arguments.output else { return print(text.as_bytes()) };
-    std::fs::write(path, text).map_err(|error| unwritable(path, &error))?;
+    let write = gradix_run::files::write_text(path, &text);
+    write.map_err(|error| Failure::Message(format!("can't write {error}")))?;
     note(arguments.program.quiet, &format!("wrote {}", path.display()));
     Ok(())
 }

@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 use gradix::derive::{Derived, Options, derive};
 use gradix::diagnostic::Diagnostic;
 use gradix::domain::sizes::{self, Known};
-use gradix::program::{ParamKind, TensorId};
+use gradix::program::print::affine;
+use gradix::program::{ParamKind, Tensor, TensorId};
 use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::{carried, shape};
 use gradix_run::{Array, Executable, Note, files, random};
@@ -20,12 +21,12 @@ use crate::source::{refuse, resolve};
 
 /// Evaluates the results, and with `--grad` the derivatives too.
 pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
-    let Resolved { program, places } = resolve(source, &arguments.selection)?;
+    let Resolved { program, places } = resolve(source, &arguments.selection, arguments.program.quiet)?;
     let gradient = match arguments.grad {
         true => Some(derive(&program, &Options { with_results: true, ..arguments.selection.options() })),
         false => None,
     };
-    let gradient = gradient.transpose().map_err(|errors| refuse(source, errors))?;
+    let gradient = gradient.transpose().map_err(|errors| refuse(source, places.mark(errors)))?;
     let left_out = left_out(&program, arguments, source)?;
     let slots = slots(&program, gradient.as_ref());
     let mut arrays = read(arguments, &slots)?;
@@ -39,6 +40,7 @@ pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
         }
         bound => bound.map_err(|errors| refuse(source, errors))?,
     };
+    tell_empty(&program, &sizes, arguments.program.quiet);
     fill(&program, &sizes, &slots, arguments, &mut arrays)?;
     let values = evaluate(&program, &sizes, gradient.as_ref(), &arrays, arguments, source)?;
     let wanted = values.into_iter().filter(|(name, _)| !left_out.contains(name)).collect();
@@ -51,6 +53,20 @@ pub fn tell_sizes(program: &Program, sizes: &[Int], quiet: bool) {
     let sizes: Vec<String> = free.map(|(param, size)| format!("{} = {size}", param.name)).collect();
     if !sizes.is_empty() {
         note(quiet, &format!("sizes: {}", sizes.join(", ")));
+    }
+}
+
+/// Tells of results that are empty though no argument is, as of a kernel that is longer than its signal.
+fn tell_empty(program: &Program, sizes: &[Int], quiet: bool) {
+    let is_empty = |id: &TensorId| shape(program, sizes, *id).is_some_and(|shape| shape.contains(&0));
+    if program.inputs().any(|id| is_empty(&id)) {
+        return;
+    }
+    for &id in program.outputs.iter().filter(|id| is_empty(id)) {
+        let extents: Vec<String> =
+            program[id].extents.iter().map(|extent| affine(&program.params, &[], extent)).collect();
+        let Tensor { name, .. } = &program[id];
+        note(quiet, &format!("note: the result '{name}' is empty: it has the extents [{}]", extents.join(", ")));
     }
 }
 
@@ -196,7 +212,7 @@ fn deliver(values: Vec<(String, Array)>, arguments: &EvalArguments) -> Result<()
     };
     let named: Vec<(&str, &Array)> = values.iter().map(|(name, array)| (&**name, array)).collect();
     files::write_npz(path, &named, arguments.execution.dtype.dtype())
-        .map_err(|error| Failure::Message(error.to_string()))?;
+        .map_err(|error| Failure::Message(format!("can't write {error}")))?;
     let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     note(arguments.program.quiet, &format!("wrote {} to {}", names.join(", "), path.display()));
     Ok(())

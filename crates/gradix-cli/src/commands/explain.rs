@@ -14,7 +14,7 @@ use crate::source::{refuse, resolve};
 
 /// Shows the matrices and the solved index sets behind the derivative of every argument access.
 pub fn run(arguments: &ExplainArguments, source: &Source) -> Result<(), Failure> {
-    let resolved = resolve(source, &arguments.selection)?;
+    let resolved = resolve(source, &arguments.selection, arguments.program.quiet)?;
     if let Some(stage) = arguments.stage {
         return show(stage, arguments, &resolved.program, source);
     }
@@ -74,8 +74,8 @@ fn draw(
     let sizes = sizes(program, reports, &[], at, places).map_err(|errors| refuse(source, errors))?;
     tell_sizes(program, &sizes, arguments.program.quiet);
     let drawing = lattices(program, reports, &sizes, at).map_err(Failure::Message)?;
-    let write = std::fs::write(path, drawing);
-    write.map_err(|error| Failure::Message(format!("can't write {}: {error}", path.display())))?;
+    let write = gradix_run::files::write_text(path, &drawing);
+    write.map_err(|error| Failure::Message(format!("can't write {error}")))?;
     note(arguments.program.quiet, &format!("wrote {}", path.display()));
     Ok(())
 }

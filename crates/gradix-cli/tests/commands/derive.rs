@@ -179,3 +179,21 @@ fn what_the_program_does_not_have_is_refused() {
         assert!(refuses(&gradix(&["derive", "-e", text, "--inline", "--format", format]), 2).contains("--inline"));
     }
 }
+
+#[test]
+fn what_a_program_requires_is_told_unless_quiet() {
+    let text = "input x[N], y[M]; f = sum[i] x[i] * y[i]";
+    let output = gradix(&["derive", "-e", text]);
+    let told = crate::text(&output.stderr);
+    assert!(told.starts_with("note[extents-differ]: this requires M = N\n --> command line:1:32\n"), "{told}");
+    assert_eq!(prints(&gradix(&["derive", "--quiet", "-e", text])), data(&output));
+}
+
+#[test]
+fn what_has_no_derivative_is_marked() {
+    let output = gradix(&["derive", "-e", "input x; y = 2 * trigamma(x) + trigamma(3)"]);
+    let message = refuses(&output, 1);
+    assert!(message.contains("--> command line:1:18") && message.contains("^^^^^^^^^^^   -----------"), "{message}");
+    let message = "error[no-derivative]: the program has no arguments, so there is nothing to differentiate by\n --> command line:1:1\n";
+    assert!(refuses(&gradix(&["derive", "-e", "y = 3"]), 1).starts_with(message));
+}

@@ -203,3 +203,19 @@ fn subscripts_that_leave_a_tensor_are_shown_in_the_source() {
     let message = refuses(&output, 1);
     assert!(message.starts_with("error[out-of-bounds]") && message.contains("--> command line:1:"), "{message}");
 }
+
+#[test]
+fn an_empty_result_of_arguments_that_are_not_is_told() {
+    let text = "input x[N], w[K]; y[i] = sum[k] x[i + k] * w[k]";
+    let (x, w) = (npy("longer", "x", &[2], &[1.0; 2]), npy("longer", "w", &[4], &[1.0; 4]));
+    let output = gradix(&["eval", "-e", text, "--input", &x, "--input", &w]);
+    assert_eq!(crate::text(&output.stderr), "note: the result 'y' is empty: it has the extents [N - K + 1]\n");
+    assert_eq!(prints(&gradix(&["eval", "-q", "-e", text, "--input", &x, "--input", &w])), data(&output));
+}
+
+#[test]
+fn a_folder_that_is_missing_is_named() {
+    let output = gradix(&["eval", "-e", "y = 1", "-o", "/nonexistent/y.npz"]);
+    let message = "error: can't write /nonexistent/y.npz: there is no folder '/nonexistent' to write it into\n";
+    assert_eq!(refuses(&output, 1), message);
+}

@@ -70,7 +70,7 @@ for _public in (Explanation, Picture):
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "jax", "torch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -101,6 +101,9 @@ impl SeedInput {
 pub fn derive(program: &Program, options: &Options) -> Result<Derived> {
     let wrt = select(program, program.inputs().collect(), options.wrt.as_deref(), "input")?;
     let of = select(program, program.outputs.clone(), options.of.as_deref(), "result")?;
+    if !program.has_inputs() && !options.with_results {
+        return Err(vec![no_arguments()]);
+    }
     let one = |d: Diagnostic| vec![d];
     match options.mode {
         Mode::Reverse => {
@@ -124,6 +127,11 @@ pub fn derive(program: &Program, options: &Options) -> Result<Derived> {
             Ok(Derived { program, of, wrt, seeds: Vec::new() })
         }
     }
+}
+
+fn no_arguments() -> Diagnostic {
+    let message = "the program has no arguments, so there is nothing to differentiate by";
+    Diagnostic::error("no-derivative", message).hint("declare what varies, as in 'input x[N]'")
 }
 
 fn select(program: &Program, known: Vec<TensorId>, names: Option<&[String]>, what: &str) -> Result<Vec<TensorId>> {

@@ -76,8 +76,7 @@ impl Reverse {
 
     /// Declares the input `df` for a result.
     pub fn seed_input(&mut self, f: TensorId) -> TensorId {
-        let name = fresh(&format!("d{}", self.out[f].name), &mut self.taken);
-        self.reserved.insert(name.clone());
+        let name = self.free_name(&format!("d{}", self.out[f].name));
         let (extents, rank) = (self.out[f].extents.clone(), self.out[f].rank);
         self.out.add_tensor(Tensor { name, kind: TensorKind::Input, extents, rank })
     }
@@ -97,6 +96,8 @@ impl Reverse {
     ) -> Result<Vec<TensorId>, Diagnostic> {
         self.contributions.clear();
         self.masked.clear();
+        // Results have the first choice of names.
+        let names: Vec<String> = wrt.iter().map(|&x| self.free_name(&name(&self.out, &self.out[x].name))).collect();
         for definition in Rc::clone(&self.forward).iter().rev() {
             let tensor = definition.tensor;
             let seed = seeds.iter().find(|(f, _)| *f == tensor).map(|(_, s)| *s);
@@ -110,7 +111,7 @@ impl Reverse {
             };
             self.differentiate(definition, adjoint)?;
         }
-        wrt.iter().map(|&x| self.define_result(x, &name)).collect()
+        wrt.iter().zip(names).map(|(&x, name)| self.define_result(x, name)).collect()
     }
 
     /// Defines the adjoint of an intermediate tensor.
@@ -126,7 +127,10 @@ impl Reverse {
         let rank = self.batch.len() + record.rank;
         let tensor = match record.kind {
             TensorKind::Nested => self.out.add_nested(wanted, rank),
-            TensorKind::Defined | TensorKind::Input => self.named_tensor(wanted, &record),
+            TensorKind::Defined | TensorKind::Input => {
+                let name = self.free_name(&wanted);
+                self.named_tensor(name, &record)
+            }
         };
         self.generated.insert(tensor);
         let (outputs, assumptions) = self.adjoint_outputs(definition);
@@ -138,11 +142,16 @@ impl Reverse {
         Ok(tensor)
     }
 
-    fn named_tensor(&mut self, wanted: String, record: &Tensor) -> TensorId {
+    fn free_name(&mut self, wanted: &str) -> String {
+        let name = fresh(wanted, &mut self.taken);
+        self.reserved.insert(name.clone());
+        name
+    }
+
+    fn named_tensor(&mut self, name: String, record: &Tensor) -> TensorId {
         let batch = self.batch.iter().map(|i| i.range.high[0].shift(1));
         let extents: Vec<Affine> = batch.chain(record.extents.iter().cloned()).collect();
-        let (name, rank) = (fresh(&wanted, &mut self.taken), extents.len());
-        self.reserved.insert(name.clone());
+        let rank = extents.len();
         self.out.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
     }
 
@@ -277,10 +286,9 @@ impl Reverse {
     }
 
     /// Defines the derivative by an input.
-    fn define_result(&mut self, x: TensorId, name: &impl Fn(&Program, &str) -> String) -> Result<TensorId, Diagnostic> {
+    fn define_result(&mut self, x: TensorId, name: String) -> Result<TensorId, Diagnostic> {
         let record = self.out[x].clone();
-        let wanted = name(&self.out, &record.name);
-        let tensor = self.named_tensor(wanted, &record);
+        let tensor = self.named_tensor(name, &record);
         let names = names::dimensions(&self.out, x, &|n| self.is_reserved(n));
         let own = names.into_iter().zip(&record.extents);
         let own = own.map(|(name, extent)| Index { name, range: Range::extent(extent.clone()) });

@@ -322,6 +322,13 @@ impl Violation {
         let names: Vec<&str> = definition.indices.iter().map(|i| i.name.as_str()).collect();
         let subscript = crate::program::print::affine(&program.params, &names, &subscripts[self.dimension]);
         let extent = &program[*tensor].extents[self.dimension];
+        if let Some(number) = subscripts[self.dimension].as_constant().filter(|number| **number < Int::ZERO) {
+            let from_end = crate::program::print::affine(&program.params, &[], &extent.shift(number.clone()));
+            let message =
+                format!("subscript {} of '{name}' is {number}, and subscripts begin at 0", self.dimension + 1);
+            return Diagnostic::error("out-of-bounds", message)
+                .hint(format!("counted from the end, write '{from_end}'"));
+        }
         let at = |atom: &Atom| match atom {
             Atom::Param(p) => self.sizes.iter().find(|(q, _)| q == p).map_or(Int::ZERO, |(_, v)| v.clone()),
             Atom::Index(_) | Atom::Floor(..) => Int::ZERO,

@@ -180,6 +180,11 @@ impl Program {
         ids.filter(|&id| self[id].kind == TensorKind::Input)
     }
 
+    /// Whether it takes arguments.
+    pub fn has_inputs(&self) -> bool {
+        self.inputs().next().is_some()
+    }
+
     /// The tensor of a name (nested ones have none).
     pub fn tensor(&self, name: &str) -> Option<TensorId> {
         let found = self.tensors.iter().position(|t| t.kind != TensorKind::Nested && t.name == name);

@@ -1,6 +1,7 @@
 //! Names that are in use, and names that are not.
 
 use super::{Program, TensorKind};
+use crate::syntax::is_reserved;
 use std::collections::HashSet;
 
 /// Every name that is in use: params, tensors and indices.
@@ -22,8 +23,11 @@ pub fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
     free
 }
 
-/// The name itself or the first of `name_1`, `name_2`, … that is not taken.
+/// The name itself or the first of `name_1`, `name_2`, … that is not taken and no word of the language.
 pub fn fresh_where(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let numbered = (1..).map(|number| format!("{name}_{number}"));
-    std::iter::once(name.to_string()).chain(numbered).find(|n| !taken(n)).expect("numbers do not end")
+    std::iter::once(name.to_string())
+        .chain(numbered)
+        .find(|n| !taken(n) && !is_reserved(n))
+        .expect("numbers do not end")
 }

@@ -1,5 +1,6 @@
 //! The second walk over a definition: expressions into the normal form.
 
+use super::advise::nested_call;
 use super::frame::Frame;
 use super::index::{Pieces, argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
@@ -11,7 +12,7 @@ use crate::program::{
     Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, ReduceOp, Tensor, TensorId,
     TensorKind, UnaryOp,
 };
-use crate::scalar::{self, Function};
+use crate::scalar::{self, Derivative, Function};
 use crate::syntax::FUNCTIONS;
 use crate::syntax::ast::{self, ExprKind, ReduceItem};
 
@@ -26,7 +27,7 @@ impl Resolver {
         let before = self.diagnostics.len();
         self.reduced.clear();
         let tensor = self.survey(definition).and_then(|survey| {
-            let (ranges, unknown_range) = self.infer(&survey);
+            let (ranges, unknown_range) = self.infer(&survey, definition);
             let frame = Frame {
                 name: name.clone(),
                 scope: Vec::new(),
@@ -52,11 +53,24 @@ impl Resolver {
                 None => lowered.ok(),
             }
         });
+        self.advise_brackets(definition, before);
         match tensor {
             Some(tensor) if self.diagnostics.len() == before => {
                 self.symbols.insert(name, Symbol::Tensor(tensor));
             }
             _ => self.broken.push(name),
+        }
+    }
+
+    /// Where names such as `x_i` are unknown, the line with brackets is the better hint.
+    fn advise_brackets(&mut self, definition: &ast::Definition, before: usize) {
+        let unknown = |diagnostic: &Diagnostic| diagnostic.code == "unknown-name";
+        if !self.diagnostics[before..].iter().any(unknown) {
+            return;
+        }
+        let Some(meant) = self.with_brackets(definition) else { return };
+        for diagnostic in self.diagnostics[before..].iter_mut().filter(|diagnostic| unknown(diagnostic)) {
+            diagnostic.hints = vec![format!("indices stand in brackets: write '{meant}'")];
         }
     }
 
@@ -201,12 +215,7 @@ impl Resolver {
     }
 
     pub(super) fn value(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
-        let index = match self.index_value(expr, frame) {
-            // A number that is too large for an index expression is a value like any other.
-            Err(diagnostic) if diagnostic.code == "coefficient-limit" => None,
-            index => index?,
-        };
-        if let Some(affine) = index {
+        if let Some(affine) = self.index_value(expr, frame)? {
             return Ok(match affine.as_constant() {
                 Some(number) => {
                     let number = number.to_f64().value();
@@ -363,8 +372,8 @@ impl Resolver {
         }
         match self.affine(expr, &frame.scope) {
             Ok(affine) => Ok(Some(affine)),
-            // A product of indices or sizes is a value like any other.
-            Err(diagnostic) if diagnostic.code == "not-affine" => Ok(None),
+            // A product of indices or sizes, and a number that is too large for an index expression, are values like any other.
+            Err(diagnostic) if matches!(diagnostic.code, "not-affine" | "coefficient-limit") => Ok(None),
             Err(diagnostic) => Err(diagnostic),
         }
     }
@@ -439,7 +448,15 @@ impl Resolver {
         }
         let mut pieces = Vec::new();
         for (dimension, (subscript, extent)) in subscripts.iter().zip(&extents).enumerate() {
-            pieces.push(self.pieces(subscript, extent, &frame.scope)?);
+            let chosen =
+                self.pieces(subscript, extent, &frame.scope).map_err(|diagnostic| match self.reads(subscript) {
+                    true if diagnostic.code == "bad-index" => {
+                        let comparison = self.by_comparison(name, subscripts, dimension, frame);
+                        diagnostic.hint(format!("to choose by a value, compare it: '{comparison}'"))
+                    }
+                    _ => diagnostic,
+                })?;
+            pieces.push(chosen);
             if let Some(fold) = fold(subscript) {
                 self.places.folded.insert((span, dimension), fold);
             }
@@ -520,6 +537,9 @@ impl Resolver {
         match scalar::function(name) {
             Some(Function::One(row)) => {
                 expect_arguments(function, arguments, 1, expr)?;
+                if matches!(row.derivative, Derivative::Missing(_)) {
+                    self.places.underived.push((row.name, expr.span));
+                }
                 let a = self.value(&arguments[0], frame)?;
                 return Ok(self.program.exprs.add(Expr::Unary(row.op, a)));
             }
@@ -538,9 +558,11 @@ impl Resolver {
             return Err(diagnostic.at(function.span));
         }
         let diagnostic = Diagnostic::error("unknown-function", format!("unknown function '{name}'")).at(function.span);
-        Err(match super::declare::nearest(name, FUNCTIONS.iter().copied()) {
-            Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),
-            None => diagnostic,
+        let near =
+            || super::declare::nearest(name, FUNCTIONS.iter().copied()).map(|near| format!("did you mean '{near}'?"));
+        Err(match self.instead_of_call(name, arguments, frame).or_else(near) {
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic.hint(format!("the functions are {}", FUNCTIONS.join(", "))),
         })
     }
 
@@ -586,7 +608,14 @@ fn expect_arguments(function: &ast::Name, arguments: &[ast::Expr], count: usize,
         return Ok(());
     }
     let takes = if count == 1 { "1 argument".to_string() } else { format!("{count} arguments") };
-    Err(argument_count(function, &takes, arguments.len(), expr))
+    let diagnostic = argument_count(function, &takes, arguments.len(), expr);
+    Err(match function.text.as_str() {
+        name @ ("min" | "max") if arguments.len() > 2 => {
+            diagnostic.hint(format!("write '{}'", nested_call(name, arguments)))
+        }
+        name @ ("min" | "max") => diagnostic.hint(format!("of the elements of a tensor, it is '{name}[k] x[k]'")),
+        _ => diagnostic,
+    })
 }
 
 fn not_a_number(span: Span) -> Diagnostic {

@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::domain::system;
 use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Relation, Tensor, TensorId, TensorKind};
 use crate::syntax::ast::{
-    Ast, CompareOp, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, ReduceItem, StatementKind,
+    Ast, CompareOp, Definition, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, ReduceItem, StatementKind,
 };
 use gradix_int::Int;
 use std::collections::HashSet;
@@ -18,6 +18,7 @@ impl Resolver {
                 StatementKind::Param(params) => params.iter().for_each(|p| self.declare_param(p)),
                 StatementKind::Input(inputs) => inputs.iter().for_each(|i| self.declare_input(i)),
                 StatementKind::Definition(definition) => {
+                    self.places.definition = self.places.definition.or(Some(definition.name.span));
                     let declared = Symbol::Declared(definition.name.span);
                     self.introduce(&definition.name, declared);
                 }
@@ -237,10 +238,11 @@ impl Resolver {
                 Some(_) if self.broken.contains(&name.text) => {}
                 Some(_) => {
                     let message = format!("'{}' is not defined by a definition, so it can't be a result", name.text);
-                    self.report(Diagnostic::error("bad-output", message).at(name.span));
+                    let hint = "define another name by it, and make that the result";
+                    self.report(Diagnostic::error("bad-output", message).at(name.span).hint(hint));
                 }
                 None => {
-                    let diagnostic = self.unknown(&name.text, name.span, &[]);
+                    let diagnostic = self.unknown_result(&name, ast);
                     self.report(diagnostic);
                 }
             }
@@ -259,6 +261,27 @@ impl Resolver {
         }
     }
 
+    fn unknown_result(&self, name: &Name, ast: &Ast) -> Diagnostic {
+        let message = format!("'{}' is not defined, so it can't be a result", name.text);
+        let defined: Vec<&str> = definitions(ast).map(|definition| definition.name.text.as_str()).collect();
+        let hint = match nearest(&name.text, defined.iter().copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("define it, as in '{} = …'; defined are {}", name.text, defined.join(", ")),
+        };
+        Diagnostic::error("unknown-name", message).at(name.span).hint(hint)
+    }
+
+    /// A program is there for what it defines.
+    pub(super) fn expect_definition(&mut self, ast: &Ast) {
+        if definitions(ast).next().is_some() || !self.diagnostics.is_empty() {
+            return;
+        }
+        let diagnostic = Diagnostic::error("no-definition", "the program defines nothing")
+            .hint("write a definition, as in 'y[i] = 2 * x[i]'");
+        let last = ast.statements.last().map(|statement| statement.span);
+        self.report(last.map_or(diagnostic.clone(), |span| diagnostic.at(span)));
+    }
+
     /// The error for a name that stands for nothing; `scope` holds the indices at hand.
     pub(super) fn unknown(&self, text: &str, span: Span, scope: &[(String, usize)]) -> Diagnostic {
         let diagnostic = Diagnostic::error("unknown-name", format!("unknown name '{text}'")).at(span);
@@ -272,6 +295,13 @@ impl Resolver {
             None => diagnostic.hint("declare it with 'param' or 'input', or bind it as an index"),
         }
     }
+}
+
+fn definitions(ast: &Ast) -> impl Iterator<Item = &Definition> {
+    ast.statements.iter().filter_map(|statement| match &statement.kind {
+        StatementKind::Definition(definition) => Some(definition),
+        StatementKind::Param(_) | StatementKind::Input(_) | StatementKind::Output(_) => None,
+    })
 }
 
 /// A fact that determines one size is kept as two bounds: it is still a size, not a number.

@@ -1,5 +1,6 @@
 //! Index expressions: affine ones, bounds of ranges, and subscripts that choose between affine pieces.
 
+use super::advise::whole_division;
 use super::{Resolver, Symbol};
 use crate::diagnostic::Diagnostic;
 use crate::program::affine::MAX_COEFFICIENT;
@@ -64,7 +65,8 @@ impl Resolver {
                 return Err(Diagnostic::error("bad-index", message).at(expr.span));
             }
             ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf => {
-                return Err(Diagnostic::error("bad-index", "an index expression has whole numbers only").at(expr.span));
+                let message = "an index expression has whole numbers only";
+                return Err(Diagnostic::error("bad-index", message).at(expr.span).hint(SUMS));
             }
             _ => {
                 let message = "this is a value, but an index expression is needed here";
@@ -101,6 +103,10 @@ impl Resolver {
         expr: &Expr,
         scope: &Scope,
     ) -> Result<Affine, Diagnostic> {
+        if let Some(whole) = whole_division(op, left, right) {
+            let message = "an index expression has whole numbers only";
+            return Err(Diagnostic::error("bad-index", message).at(expr.span).hint(format!("write '{whole}'")));
+        }
         let a = self.affine(left, scope)?;
         let b = self.affine(right, scope)?;
         match (op, a.as_constant(), b.as_constant()) {

@@ -6,6 +6,7 @@
 //! their own over just the indices that they use, and `clamp`, `wrap`, `reflect`, `pad`, `min` and
 //! `max` in subscripts become choices between affine accesses.
 
+mod advise;
 mod body;
 mod condition;
 mod declare;
@@ -68,6 +69,7 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
         }
     }
     resolver.choose_outputs(ast);
+    resolver.expect_definition(ast);
     if resolver.diagnostics.is_empty() {
         resolver.check_bounds();
     }

@@ -26,7 +26,20 @@ pub(super) struct Use {
     pub(super) extent: Affine,
     /// Inside `pad`, `clamp`, `wrap` or `reflect`.
     pub(super) weak: bool,
+    /// Inside `clamp`, `wrap` or `reflect`, which bring every value into the tensor.
+    pub(super) folded: bool,
+    /// In a branch of a condition.
+    pub(super) guarded: bool,
     pub(super) span: Span,
+}
+
+/// What stands around a subscript.
+#[derive(Clone, Copy, Default)]
+struct Around {
+    /// `pad`
+    weak: bool,
+    /// A branch of a condition.
+    guarded: bool,
 }
 
 #[derive(Default)]
@@ -43,7 +56,7 @@ impl Resolver {
         let mut survey = Survey::default();
         let binders: Vec<&Binder> = definition.indices.iter().collect();
         self.introduce_bracket(&binders, true, &mut survey);
-        self.survey_expr(&definition.body, false, &mut survey);
+        self.survey_expr(&definition.body, Around::default(), &mut survey);
         (self.diagnostics.len() == before).then_some(survey)
     }
 
@@ -123,34 +136,36 @@ impl Resolver {
         }
     }
 
-    fn survey_expr(&mut self, expr: &Expr, weak: bool, survey: &mut Survey) {
+    fn survey_expr(&mut self, expr: &Expr, around: Around, survey: &mut Survey) {
         match &expr.kind {
             ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf | ExprKind::Name(_) => {}
             ExprKind::Access { name, subscripts } => {
                 if let Some(Symbol::Tensor(id)) = self.symbols.get(&name.text) {
                     let extents = self.program[*id].extents.clone();
                     for (subscript, extent) in subscripts.iter().zip(extents) {
-                        self.survey_subscript(subscript, extent, weak, survey);
+                        self.survey_subscript(subscript, extent, around, survey);
                     }
                 }
             }
             ExprKind::Call { function, arguments } => {
                 for (position, argument) in arguments.iter().enumerate() {
-                    self.survey_expr(argument, weak || function.text == "pad" && position == 0, survey);
+                    let weak = around.weak || function.text == "pad" && position == 0;
+                    self.survey_expr(argument, Around { weak, ..around }, survey);
                 }
             }
-            ExprKind::Negate(a) | ExprKind::Not(a) => self.survey_expr(a, weak, survey),
+            ExprKind::Negate(a) | ExprKind::Not(a) => self.survey_expr(a, around, survey),
             ExprKind::Binary { left, right, .. } => {
-                self.survey_expr(left, weak, survey);
-                self.survey_expr(right, weak, survey);
+                self.survey_expr(left, around, survey);
+                self.survey_expr(right, around, survey);
             }
             ExprKind::Compare { first, rest } => {
-                self.survey_expr(first, weak, survey);
-                rest.iter().for_each(|(_, side)| self.survey_expr(side, weak, survey));
+                self.survey_expr(first, around, survey);
+                rest.iter().for_each(|(_, side)| self.survey_expr(side, around, survey));
             }
             ExprKind::If { condition, then, otherwise } => {
-                for part in [condition, then, otherwise] {
-                    self.survey_expr(part, weak, survey);
+                self.survey_expr(condition, around, survey);
+                for branch in [then, otherwise] {
+                    self.survey_expr(branch, Around { guarded: true, ..around }, survey);
                 }
             }
             ExprKind::Reduce { items, body, .. } => {
@@ -162,28 +177,29 @@ impl Resolver {
                 self.introduce_bracket(&binders.collect::<Vec<_>>(), false, survey);
                 for item in items {
                     if let ReduceItem::Condition(condition) = item {
-                        self.survey_expr(condition, weak, survey);
+                        self.survey_expr(condition, around, survey);
                     }
                 }
-                self.survey_expr(body, weak, survey);
+                self.survey_expr(body, around, survey);
                 survey.scope.truncate(depth);
             }
         }
     }
 
     /// Mistakes in subscripts are reported by the second walk.
-    fn survey_subscript(&mut self, expr: &Expr, extent: Affine, weak: bool, survey: &mut Survey) {
-        let (inner, weak) = match &expr.kind {
+    fn survey_subscript(&mut self, expr: &Expr, extent: Affine, around: Around, survey: &mut Survey) {
+        let (inner, folded) = match &expr.kind {
             ExprKind::Call { function, arguments }
                 if matches!(function.text.as_str(), "clamp" | "wrap" | "reflect") && arguments.len() == 1 =>
             {
                 (&arguments[0], true)
             }
-            _ => (expr, weak),
+            _ => (expr, false),
         };
         let scope: &Scope = &survey.scope.clone();
         if let Ok(subscript) = self.affine(inner, scope) {
-            survey.uses.push(Use { subscript, extent, weak, span: expr.span });
+            let (weak, guarded) = (around.weak || folded, around.guarded);
+            survey.uses.push(Use { subscript, extent, weak, folded, guarded, span: expr.span });
         }
     }
 }

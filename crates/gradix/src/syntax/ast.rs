@@ -119,6 +119,31 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Expr {
+    /// The expressions that it is made of.
+    pub(crate) fn parts_mut(&mut self) -> Vec<&mut Expr> {
+        match &mut self.kind {
+            ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf | ExprKind::Name(_) => Vec::new(),
+            ExprKind::Access { subscripts: parts, .. } | ExprKind::Call { arguments: parts, .. } => {
+                parts.iter_mut().collect()
+            }
+            ExprKind::Negate(a) | ExprKind::Not(a) => vec![a],
+            ExprKind::Binary { left, right, .. } => vec![left, right],
+            ExprKind::Compare { first, rest } => {
+                std::iter::once(&mut **first).chain(rest.iter_mut().map(|(_, side)| side)).collect()
+            }
+            ExprKind::If { condition, then, otherwise } => vec![condition, then, otherwise],
+            ExprKind::Reduce { items, body, .. } => {
+                let conditions = items.iter_mut().filter_map(|item| match item {
+                    ReduceItem::Condition(condition) => Some(condition),
+                    ReduceItem::Binder(_) => None,
+                });
+                conditions.chain([&mut **body]).collect()
+            }
+        }
+    }
+}
+
 /// The forms of an expression. Parentheses leave no trace but their effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {

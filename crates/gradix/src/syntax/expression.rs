@@ -279,10 +279,21 @@ impl Parser<'_> {
         let word = self.text(span);
         if self.peek_second() == TokenKind::OpenParen {
             let message = format!("`{word}` is followed by a parenthesis");
-            return error("wrong-bracket", message, span, &format!("{BRACKET_RULE}: write `{word}[k] …`"));
+            return error("wrong-bracket", message, span, &format!("{BRACKET_RULE}: write `{}`", self.bracketed(word)));
         }
         let hint = format!("write `{word}[k] …`; the keyword `{word}` can't be used as a name");
         error("reserved-name", format!("`{word}` needs indices in brackets"), span, &hint)
+    }
+
+    /// What `sum(k) …` and `sum(x)` are meant as.
+    fn bracketed(&self, word: &str) -> String {
+        let kind = |ahead| self.peek_at(ahead).map_or(TokenKind::End, |token| token.kind);
+        let named = (kind(2), kind(3)) == (TokenKind::Name, TokenKind::CloseParen);
+        match self.peek_at(2).filter(|_| named).map(|name| self.text(name.span)) {
+            Some(index) if matches!(kind(4), TokenKind::Name | TokenKind::OpenParen) => format!("{word}[{index}] …"),
+            Some(tensor) => format!("{word}[k] {tensor}[k]"),
+            None => format!("{word}[k] …"),
+        }
     }
 
     fn reduction(&mut self, op: ReduceOp) -> Parsed<Tree> {

@@ -30,6 +30,7 @@
 
 pub mod ast;
 mod expression;
+pub(crate) mod foreign;
 mod latex;
 mod layout;
 mod parse;
@@ -39,6 +40,7 @@ mod token;
 pub use ast::Ast;
 pub use latex::latex;
 pub use parse::parse;
+pub(crate) use print::print_definition;
 pub use print::{print, print_expr};
 
 use crate::scalar::NAMES;

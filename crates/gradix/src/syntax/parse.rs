@@ -4,6 +4,7 @@
 //! next one is read as if nothing had happened. Expressions are in `expression.rs`.
 
 use super::ast::*;
+use super::foreign;
 use super::layout::Layout;
 use super::token::{Token, TokenKind, Tokens, shorten, tokenize};
 use super::{Ast, FUNCTIONS, MAX_ERRORS, MAX_ITEMS, MAX_SOURCE, is_reserved};
@@ -22,7 +23,14 @@ pub fn parse(source: &str) -> Result<Ast> {
     while parser.position < tokens.len() && errors.len() < 2 * MAX_ERRORS {
         match parser.statement() {
             Ok((kind, span)) => statements.push(layout.attach(kind, span)),
-            Err(error) => errors.extend(parser.skip_statement().then_some(*error)),
+            Err(error) => {
+                let rest = &tokens[parser.first..];
+                let is_news = parser.skip_statement();
+                match foreign::recognise(source, rest, &statements) {
+                    Some(error) => parser.replace_errors(&mut errors, error),
+                    None => errors.extend(is_news.then_some(*error)),
+                }
+            }
         }
     }
     if errors.is_empty() {
@@ -35,7 +43,7 @@ pub fn parse(source: &str) -> Result<Ast> {
 
 fn source_too_large(length: usize) -> Diagnostic {
     let message = format!("the text is {length} bytes long, and at most {MAX_SOURCE} are accepted");
-    Diagnostic::error("source-too-large", message)
+    Diagnostic::error("source-too-large", message).at(Span::new(MAX_SOURCE, MAX_SOURCE))
 }
 
 /// What one step of the parser gives: the first error ends the statement. The box keeps stack frames small.
@@ -67,6 +75,11 @@ impl<'a> Parser<'a> {
 
     pub fn peek_second(&self) -> TokenKind {
         self.tokens.get(self.position + 1).map_or(TokenKind::End, |token| token.kind)
+    }
+
+    /// The token `ahead` of the next one.
+    pub fn peek_at(&self, ahead: usize) -> Option<Token> {
+        self.tokens.get(self.position + ahead).copied()
     }
 
     pub fn at(&self, kind: TokenKind) -> bool {
@@ -127,6 +140,14 @@ impl<'a> Parser<'a> {
         let length = rest.iter().take_while(|token| token.kind != TokenKind::End).count();
         self.position = self.first + length + 1;
         rest[..length].iter().all(|token| token.kind != TokenKind::Bad)
+    }
+
+    /// Puts `error` in the place of all that is said about this statement.
+    fn replace_errors(&self, errors: &mut Vec<Diagnostic>, error: Diagnostic) {
+        let statement = self.tokens[self.first].span.to(self.previous().span);
+        let inside = |at: Span| statement.start <= at.start && at.end <= statement.end;
+        errors.retain(|error| !error.labels.first().is_some_and(|label| inside(label.span)));
+        errors.push(error);
     }
 
     fn declarations<T>(&mut self, one: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {

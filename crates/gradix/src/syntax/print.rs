@@ -37,6 +37,11 @@ pub fn print_expr(expr: &Expr) -> String {
     print_with(Style::Value, |printer| printer.expr(expr, Level::If, false))
 }
 
+/// A definition in canonical form.
+pub(crate) fn print_definition(definition: &Definition) -> String {
+    statement_text(&StatementKind::Definition(definition.clone()))
+}
+
 /// Each on its line; an empty one is a blank line.
 fn print_comments(out: &mut String, comments: &[String]) {
     for comment in comments {
