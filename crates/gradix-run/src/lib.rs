@@ -14,7 +14,9 @@
 //! [`Executable`], which runs a program at given sizes on one backend, the reference interpreter [`interp`](interp()), and
 //! [`check`](check()), which compares derivatives with numeric differentiation.
 //!
-//! Features: `ndarray` (default), arrays of that crate as arguments and results.
+//! Features:
+//! - `ndarray` (default): arrays of that crate as arguments and results.
+//! - `macros`: `program!("input x[N]; …")`, in place of [`compile`], finds mistakes when the crate is compiled.
 
 pub mod array;
 pub mod buffers;
@@ -51,6 +53,8 @@ pub use element::Element;
 pub use executable::{Backend, Executable};
 pub use files::Dtype;
 pub use function::Function;
+#[cfg(feature = "macros")]
+pub use gradix_macros::program;
 pub use host::host;
 pub use interp::{Outcome, interp};
 pub use note::Note;
@@ -64,4 +68,6 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/backends.md")]
     struct Backends;
+    #[doc = include_str!("../../../docs/rust.md")]
+    struct Rust;
 }

@@ -59,13 +59,13 @@ impl Resolver {
         if let Some(own) = foreign::function(function) {
             return Some(format!("write '{own}({})'", shown.join(", ")));
         }
+        if let (Some((op, indices)), [body]) = (foreign::reduction_with_indices(function), shown.as_slice()) {
+            return Some(format!("the indices of a reduction stand in brackets: write '{op}[{indices}] ({body})'"));
+        }
         let (k, m) = (self.unused("k", frame), self.unused("m", frame));
         let i = frame.scope.first().map_or("i", |(index, _)| index);
         let element = |text: &str| format!("{text}[{k}]");
         Some(match (function, shown.as_slice()) {
-            (_, [body]) if let Some((op, indices)) = foreign::reduction_with_indices(function) => {
-                format!("the indices of a reduction stand in brackets: write '{op}[{indices}] ({body})'")
-            }
             ("softmax", [x]) => format!(
                 "write '{m} = max[{k}] {e}' above, and 'exp({x}[{i}] - {m}) / sum[{k}] exp({e} - {m})' for element {i}",
                 e = element(x)

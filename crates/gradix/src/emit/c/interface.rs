@@ -31,11 +31,15 @@ pub struct Interface<'a> {
     pub real: Real,
 }
 
-/// A member of a struct: its name, what it is in index notation, and its position in the nest or program.
-struct Member {
-    name: String,
-    notation: String,
-    number: usize,
+/// A member of a struct.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its name, which may differ from that in the program.
+    pub name: String,
+    /// What it is in index notation: `x[N, M]`.
+    pub notation: String,
+    /// The number of the size, or of the buffer, in the nest.
+    pub number: usize,
 }
 
 impl Interface<'_> {
@@ -152,18 +156,20 @@ impl Interface<'_> {
         }
     }
 
-    /// The free sizes.
-    fn sizes(&self) -> Vec<Member> {
+    /// The members of `NAME_sizes`: the free sizes.
+    pub fn sizes(&self) -> Vec<Member> {
         let params = self.nest.params.iter().enumerate();
         let free = params.filter(|(_, param)| param.kind == ParamKind::Free);
         named(free.map(|(number, param)| (number, param.name.as_str(), param.name.clone())).collect())
     }
 
-    fn inputs(&self) -> Vec<Member> {
+    /// The members of `NAME_inputs`.
+    pub fn inputs(&self) -> Vec<Member> {
         self.arrays(|scope| if let Scope::Input(position) = scope { Some(position) } else { None })
     }
 
-    fn outputs(&self) -> Vec<Member> {
+    /// The members of `NAME_outputs`.
+    pub fn outputs(&self) -> Vec<Member> {
         self.arrays(|scope| if let Scope::Output(position) = scope { Some(position) } else { None })
     }
 
