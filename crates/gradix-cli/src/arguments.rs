@@ -93,6 +93,19 @@ written, and of the bytes of its arguments and results.")]
     },
 }
 
+impl Command {
+    /// Whether what is printed is JSON.
+    pub fn is_for_programs(&self) -> bool {
+        match self {
+            Command::Derive(arguments) => arguments.format == Format::Json,
+            Command::Eval(arguments) => arguments.json,
+            Command::Check(arguments) => arguments.json,
+            Command::Bench(arguments) => arguments.json,
+            _ => false,
+        }
+    }
+}
+
 /// Where the program comes from, and how much is said about it.
 #[derive(Args, Debug)]
 pub struct ProgramArguments {
@@ -213,6 +226,9 @@ pub struct EvalArguments {
     /// How it is computed.
     #[command(flatten)]
     pub execution: ExecutionArguments,
+    /// Results or errors as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How things are computed.
@@ -305,6 +321,9 @@ pub struct CheckArguments {
     /// Fail if a derivative is 0 everywhere or has no numeric derivative, so that nothing was checked
     #[arg(long)]
     pub strict: bool,
+    /// The report or errors as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `explain`.

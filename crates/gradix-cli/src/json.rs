@@ -165,12 +165,12 @@ impl Scope<'_> {
     }
 }
 
-fn integer(value: &Int) -> Value {
+pub fn integer(value: &Int) -> Value {
     i64::try_from(value).map_or_else(|_| json!(value.to_string()), |small| json!(small))
 }
 
 /// JSON has no infinities and no NaN.
-fn real(value: f64) -> Value {
+pub fn real(value: f64) -> Value {
     if value.is_finite() { json!(value) } else { json!(value.to_string().to_lowercase()) }
 }
 

@@ -18,6 +18,6 @@ fn main() -> ExitCode {
     let arguments = arguments::Arguments::parse();
     match commands::run(&arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(arguments.command.is_for_programs()),
     }
 }

@@ -7,15 +7,17 @@ use gradix::derive::{Derived, Options, derive};
 use gradix::diagnostic::counted;
 use gradix::domain::sizes::{self, Known};
 use gradix::{Int, Program, Resolved};
-use gradix_run::check::{Comparison, INTERVALS, Report, Settings, check, larger};
+use gradix_run::check::{Comparison, INTERVALS, Report, Settings, Worst, check, larger};
 use gradix_run::gradient::carried;
 use gradix_view::Source;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
-use super::eval::tell_sizes;
+use super::eval::{json_sizes, tell_sizes};
 use super::{note, print};
 use crate::arguments::CheckArguments;
 use crate::failure::Failure;
+use crate::json::real;
 use crate::show::single;
 use crate::source::{refuse, resolve};
 
@@ -25,7 +27,7 @@ pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
     let Resolved { program, places } = resolve(source, &arguments.selection, quiet)?;
     if !program.has_inputs() {
         note(quiet, "there is nothing to check: the program has no arguments");
-        return Ok(());
+        return deliver(&[], json!({}), arguments);
     }
     let mut sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| refuse(source, errors))?;
     let first = derive(&program, &arguments.selection.options());
@@ -48,13 +50,31 @@ pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
         let sizes = carried(&program, &sizes, &first.program).map_err(|errors| refuse(source, errors))?;
         let second = derive(&first.program, &Options::default()).map_err(|errors| refuse(source, errors))?;
         let more = compare(&first.program, &second, &sizes, arguments, source)?;
-        let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| named(order, row));
+        let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| numbered(order, row));
         rows = numbered(1, rows).chain(numbered(2, more)).collect();
     }
-    print(table(&rows).as_bytes())?;
+    deliver(&rows, json_sizes(&program, &sizes), arguments)
+}
+
+/// Prints the report, with what is wrong as part of it where a program reads it.
+fn deliver(rows: &[Comparison], sizes: Value, arguments: &CheckArguments) -> Result<(), Failure> {
+    let found = verdict(rows, arguments.strict);
+    if !arguments.json {
+        print(table(rows).as_bytes())?;
+        return found;
+    }
+    let errors = found.as_ref().err().map(Failure::errors).unwrap_or_default();
+    let derivatives: Vec<Value> = rows.iter().map(object).collect();
+    let report = json!({ "sizes": sizes, "derivatives": derivatives, "errors": errors });
+    print(format!("{report}\n").as_bytes())?;
+    found.map_err(|_| Failure::Printed)
+}
+
+/// Whether all derivatives are right, or none is wrong.
+fn verdict(rows: &[Comparison], strict: bool) -> Result<(), Failure> {
     let failed = rows.iter().filter(|row| !row.passed).count();
     let unchecked = rows.iter().filter(|row| is_unchecked(row)).count();
-    if failed == 0 && (unchecked == 0 || !arguments.strict) {
+    if failed == 0 && (unchecked == 0 || !strict) {
         return Ok(());
     }
     if failed == 0 {
@@ -93,7 +113,7 @@ fn is_unchecked(row: &Comparison) -> bool {
 }
 
 /// The name with its order, where there are two.
-fn named(order: usize, row: Comparison) -> Comparison {
+fn numbered(order: usize, row: Comparison) -> Comparison {
     Comparison { derivative: format!("{order}: {}", row.derivative), ..row }
 }
 
@@ -113,10 +133,22 @@ fn cells(row: &Comparison) -> [String; 5] {
     let extents: Vec<String> = row.shape.iter().map(usize::to_string).collect();
     let shape = if extents.is_empty() { "scalar".into() } else { format!("[{}]", extents.join(", ")) };
     let error = if row.error == 0.0 { "0".into() } else { format!("{:.1e}", row.error) };
-    [row.derivative.clone(), format!("by {}", row.argument), shape, error, verdict(row)]
+    [row.derivative.clone(), format!("by {}", row.argument), shape, error, remark(row)]
 }
 
-fn verdict(row: &Comparison) -> String {
+/// `{ "name", "argument", "shape", "error", "verdict", "skipped", "worst": { "index", "symbolic", "numeric" } }`
+fn object(row: &Comparison) -> Value {
+    let worst = |Worst { index, symbolic, numeric }: &Worst| json!({ "index": index, "symbolic": real(*symbolic), "numeric": real(*numeric) });
+    let verdict = match row {
+        _ if !row.passed => "failed",
+        _ if is_unchecked(row) => "not checked",
+        _ => "ok",
+    };
+    json!({ "name": row.derivative, "argument": row.argument, "shape": row.shape, "error": real(row.error),
+        "verdict": verdict, "skipped": row.skipped, "worst": row.worst.as_ref().map(worst) })
+}
+
+fn remark(row: &Comparison) -> String {
     let elements = row.elements();
     if row.vacuous && row.passed {
         let why = if elements == 0 { "it has no elements" } else { "it is 0 everywhere" };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use gradix::derive::{Derived, Options, derive};
 use gradix::diagnostic::Diagnostic;
@@ -12,10 +13,12 @@ use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::{carried, shape};
 use gradix_run::{Array, Executable, Note, files, random};
 use gradix_view::Source;
+use serde_json::{Map, Value, json};
 
 use super::{note, print};
 use crate::arguments::{EvalArguments, ExecutionArguments, Input};
 use crate::failure::Failure;
+use crate::json::{integer, real};
 use crate::show::show;
 use crate::source::{refuse, resolve};
 
@@ -44,7 +47,7 @@ pub fn run(arguments: &EvalArguments, source: &Source) -> Result<(), Failure> {
     fill(&program, &sizes, &slots, arguments, &mut arrays)?;
     let values = evaluate(&program, &sizes, gradient.as_ref(), &arrays, arguments, source)?;
     let wanted = values.into_iter().filter(|(name, _)| !left_out.contains(name)).collect();
-    deliver(wanted, arguments)
+    deliver(wanted, json_sizes(&program, &sizes), arguments)
 }
 
 /// Tells the sizes that were chosen.
@@ -54,6 +57,12 @@ pub fn tell_sizes(program: &Program, sizes: &[Int], quiet: bool) {
     if !sizes.is_empty() {
         note(quiet, &format!("sizes: {}", sizes.join(", ")));
     }
+}
+
+/// The same as JSON.
+pub fn json_sizes(program: &Program, sizes: &[Int]) -> Value {
+    let free = program.params.iter().zip(sizes).filter(|(param, _)| param.kind == ParamKind::Free);
+    free.map(|(param, size)| (param.name.clone(), integer(size))).collect::<Map<_, _>>().into()
 }
 
 /// Tells of results that are empty though no argument is, as of a kernel that is longer than its signal.
@@ -206,10 +215,31 @@ pub fn tell_notes(notes: &[Note], quiet: bool) {
     }
 }
 
-fn deliver(values: Vec<(String, Array)>, arguments: &EvalArguments) -> Result<(), Failure> {
-    let Some(path) = &arguments.output else {
-        return print(values.iter().map(|(name, array)| show(name, array)).collect::<String>().as_bytes());
-    };
+fn deliver(values: Vec<(String, Array)>, sizes: Value, arguments: &EvalArguments) -> Result<(), Failure> {
+    if let Some(path) = &arguments.output {
+        write(path, &values, arguments)?;
+    }
+    if arguments.json {
+        let results: Map<String, Value> =
+            values.iter().map(|(name, array)| (name.clone(), result(array, arguments.output.is_none()))).collect();
+        let object = json!({ "sizes": sizes, "results": results, "errors": [] });
+        return print(format!("{object}\n").as_bytes());
+    }
+    match arguments.output {
+        Some(_) => Ok(()),
+        None => print(values.iter().map(|(name, array)| show(name, array)).collect::<String>().as_bytes()),
+    }
+}
+
+/// A result: its shape, and unless they are written elsewhere its elements in C order.
+fn result(array: &Array, with_values: bool) -> Value {
+    match with_values {
+        true => json!({ "shape": array.shape, "values": array.data.iter().map(|x| real(*x)).collect::<Vec<_>>() }),
+        false => json!({ "shape": array.shape }),
+    }
+}
+
+fn write(path: &Path, values: &[(String, Array)], arguments: &EvalArguments) -> Result<(), Failure> {
     let named: Vec<(&str, &Array)> = values.iter().map(|(name, array)| (&**name, array)).collect();
     files::write_npz(path, &named, arguments.execution.dtype.dtype())
         .map_err(|error| Failure::Message(format!("can't write {error}")))?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::{gradix, gradix_with_input, prints, refuses};
+use crate::{gradix, gradix_with_input, prints, refuses, text};
 
 #[test]
 fn fmt_prints_the_canonical_form() {
@@ -108,4 +108,52 @@ fn a_closed_pipe_is_no_failure() {
     drop(child.stdout.take());
     child.stdin.take().unwrap().write_all(b"y = 1\n").unwrap();
     prints(&child.wait_with_output().unwrap());
+}
+
+#[test]
+fn with_json_there_is_one_object_whatever_happens() {
+    let object = |arguments: &[&str], code: i32| -> serde_json::Value {
+        let output = gradix(arguments);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(code), ""));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let eval = object(
+        &["eval", "--json", "--param", "N=2", "--input", "a=2", "-qe", "param N; input a; y[i in 0..N] = a / i"],
+        0,
+    );
+    let expected = serde_json::json!({ "sizes": {},
+        "results": { "y": { "shape": [2], "values": ["inf", 2.0] } }, "errors": [] });
+    assert_eq!(eval, expected);
+    let error = object(&["eval", "--json", "-qe", "input x[N]\ny[i] = z[i]"], 1);
+    let expected = serde_json::json!({ "errors": [{ "code": "unknown-name", "message": "unknown name 'z'",
+        "file": "command line", "line": 2, "column": 8, "span": [18, 19],
+        "hints": ["declare it with 'param' or 'input', or bind it as an index"] }] });
+    assert_eq!(error, expected);
+    for arguments in
+        [&["check", "--json", "-qe"][..], &["derive", "--format", "json", "-qe"], &["bench", "--json", "-qe"]]
+    {
+        assert_eq!(object(&[arguments, &["input x[N]\ny[i] = z[i]"]].concat(), 1), expected, "{arguments:?}");
+    }
+    assert_eq!(object(&["check", "--json", "/nonexistent.gx"], 1)["errors"][0]["line"], serde_json::Value::Null);
+    assert_eq!(object(&["check", "--json", "-qe", "y = 1"], 0)["derivatives"], serde_json::json!([]));
+}
+
+#[test]
+fn a_check_as_json_has_what_it_found_and_what_is_wrong() {
+    let check = |program: &str, option: &str| {
+        let output = gradix(&["check", "--json", option, "-qe", program]);
+        (output.status.code(), serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap())
+    };
+    let (code, report) = check("input x[N]; y[i] = exp(x[i])", "--order=1");
+    assert_eq!(
+        (code, &report["errors"], &report["sizes"]),
+        (Some(0), &serde_json::json!([]), &serde_json::json!({ "N": 3 }))
+    );
+    let row = &report["derivatives"][0];
+    assert_eq!((&row["name"], &row["argument"], &row["verdict"]), (&"dx".into(), &"x".into(), &"ok".into()));
+    let (code, report) = check("input x[N]; y[i] = if x[i] > 5 then x[i]^2 else 0", "--strict");
+    assert_eq!((code, &report["derivatives"][0]["verdict"]), (Some(1), &"not checked".into()));
+    assert_eq!(report["errors"][0]["message"], "1 of 1 derivative could not be checked");
+    let (code, report) = check("input x[N]; y[i] = exp(sin(3*x[i]))", "--tol=1e-300");
+    assert_eq!((code, &report["derivatives"][0]["verdict"]), (Some(1), &"failed".into()));
 }
