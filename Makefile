@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs lint msrv package bench compare growth bench-compiler bench-python fuzz
+.PHONY: test test-rust test-python index-sets random-programs lint msrv package book bench compare growth bench-compiler bench-python fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -37,6 +37,15 @@ msrv:
 # The crates as they would be published; `cargo package` without the option builds them, too.
 package:
 	cargo package --workspace --exclude gradix-py --no-verify --allow-dirty --quiet
+
+# The documentation as a site, in target/book: README and docs, whose links to files outside become plain text.
+# The first time takes some minutes, for mdBook is built.
+book:
+	[ -x target/tools/bin/mdbook ] || cargo install --locked --root target/tools mdbook
+	rm -rf target/book-source && mkdir -p target && cp -r docs target/book-source
+	perl -pe 's,\]\(docs/,](,g' README.md > target/book-source/index.md
+	perl -pi -e 's,(?<!!)\[([^]]*)\]\((?:\.\./|crates/|examples/|CHANGELOG|LICENSE)[^)]*\),$$1,g' target/book-source/*.md
+	target/tools/bin/mdbook build
 
 # Ten workloads beside other tools; writes docs/benchmarks.md. `bench/setup.sh --torch` adds PyTorch first.
 bench:

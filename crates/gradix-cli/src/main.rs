@@ -7,6 +7,7 @@ mod arguments;
 mod commands;
 mod failure;
 mod json;
+mod progress;
 mod show;
 mod source;
 

@@ -33,7 +33,7 @@ use crate::machine::Machine;
 use crate::native::Settings;
 use crate::note::Note;
 use crate::reliance::Reliance;
-use crate::{memory, threads};
+use crate::{interrupt, memory, threads};
 
 /// What computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,7 +230,9 @@ impl Executable {
         match &mut self.engine {
             // SAFETY: as the caller promises. The machine is prepared for these sizes.
             Engine::Machine(machine) if !prepared.refused => unsafe {
-                machine.run(sizes, inputs, outputs, self.threads);
+                if !machine.run(sizes, inputs, outputs, self.threads) {
+                    return Err(interrupt::stopped());
+                }
             },
             Engine::Machine(_) | Engine::Interp => {
                 let names = self.program.inputs().map(|tensor| self.program[tensor].name.clone());

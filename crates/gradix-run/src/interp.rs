@@ -7,10 +7,13 @@
 use crate::array::Array;
 use crate::code::{Code, Linear, Node, Test, failed, holds, offset};
 use crate::files::Dtype;
+use crate::interrupt;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{Program, TensorId, TensorKind};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// The most elements that one run may hold.
 pub const MAX_ELEMENTS: usize = 1 << 28;
@@ -31,11 +34,22 @@ pub fn interp(
     inputs: &HashMap<String, Array>,
     dtype: Dtype,
 ) -> Result<Outcome, Diagnostic> {
+    let (caller, stopped) = (thread::current(), AtomicBool::new(false));
     // Expressions may nest deeply, and the evaluator follows them by recursion.
-    let run = || Machine::new(program, sizes, inputs, dtype).and_then(Machine::run);
-    std::thread::scope(|scope| {
-        let builder = std::thread::Builder::new().stack_size(STACK);
+    let run = || {
+        let outcome = Machine::new(program, sizes, inputs, dtype, &stopped).and_then(Machine::run);
+        caller.unpark();
+        outcome
+    };
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().stack_size(STACK);
         let thread = builder.spawn_scoped(scope, run).map_err(|e| failed(format!("no thread can be started: {e}")))?;
+        while interrupt::is_possible() && !thread.is_finished() {
+            thread::park_timeout(interrupt::PERIOD);
+            if interrupt::is_due() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        }
         thread.join().unwrap_or_else(|_| Err(failed("the evaluation failed")))
     })
 }
@@ -61,6 +75,7 @@ struct Machine<'a> {
     dtype: Dtype,
     operations: u64,
     elements: usize,
+    stopped: &'a AtomicBool,
 }
 
 impl<'a> Machine<'a> {
@@ -69,6 +84,7 @@ impl<'a> Machine<'a> {
         sizes: &'a [Int],
         inputs: &HashMap<String, Array>,
         dtype: Dtype,
+        stopped: &'a AtomicBool,
     ) -> Result<Self, Diagnostic> {
         let mut machine = Machine {
             program,
@@ -80,6 +96,7 @@ impl<'a> Machine<'a> {
             dtype,
             operations: 0,
             elements: 0,
+            stopped,
         };
         for id in program.inputs() {
             let name = &program[id].name;
@@ -169,6 +186,9 @@ impl<'a> Machine<'a> {
     }
 
     fn body(&mut self, tensor: TensorId, code: &Code, point: &[i64]) -> Result<f64, Diagnostic> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(interrupt::stopped());
+        }
         let mut scratch = self.scratch.remove(&tensor).unwrap_or_default();
         scratch.values.resize(code.nodes.len(), 0.0);
         scratch.stamps.resize(code.nodes.len(), 0);

@@ -32,6 +32,7 @@ pub mod function;
 pub mod gradient;
 pub mod host;
 pub mod interp;
+pub mod interrupt;
 pub mod layout;
 pub mod machine;
 pub mod memory;

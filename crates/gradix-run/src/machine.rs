@@ -153,7 +153,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Computes the outputs on this many threads at most. [`prepare`](Self::prepare) has been called with the same sizes
+    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](interrupt). [`prepare`](Self::prepare) has been called with the same sizes
     /// and number of threads.
     ///
     /// # Panics
@@ -163,7 +163,13 @@ impl Machine {
     /// # Safety
     ///
     /// As for [`Executable::run_at`](crate::Executable::run_at) on another backend than the interpreter.
-    pub unsafe fn run<T: Element>(&mut self, sizes: &[Int], inputs: &[*const T], outputs: &[*mut T], threads: usize) {
+    pub unsafe fn run<T: Element>(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[*const T],
+        outputs: &[*mut T],
+        threads: usize,
+    ) -> bool {
         let Compiled { code, dtype, nest, .. } = &*self.compiled;
         let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
         let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
@@ -183,14 +189,18 @@ impl Machine {
         for (number, kernel) in plan.kernels.iter_mut().enumerate() {
             let threads = if kernel.quick { 1 } else { threads.min(kernel.items) };
             let start = Instant::now();
-            threads::share_items(threads, kernel.items, &|thread, items| {
-                // SAFETY: `call` was made from sizes whose checks hold, and from buffers with the elements that the
-                // nest touches, as the caller promises; `share_items` gives each item once, inside `0..items`, and
-                // different numbers to threads at work, so that every call has the local memory of `thread` to itself.
-                unsafe { call.items(number, thread, items) }
-            });
+            // SAFETY: `call` was made from sizes whose checks hold, and from buffers with the elements that the nest touches,
+            // as the caller promises; `share_items` gives each item once, inside `0..items`, and different numbers to
+            // threads at work, so that every call has the local memory of `thread` to itself.
+            let run = |thread: usize, items: Range<usize>| unsafe { call.items(number, thread, items) };
+            if kernel.quick && kernel.items > 0 {
+                run(0, 0..kernel.items);
+            } else if !threads::share_items(threads, kernel.items, &run) {
+                return false;
+            }
             kernel.quick = start.elapsed() * threads as u32 <= if kernel.quick { 2 * QUICK } else { QUICK };
         }
+        true
     }
 
     /// The bytes that are held besides inputs and outputs.

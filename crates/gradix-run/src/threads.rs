@@ -17,7 +17,7 @@
 
 #![allow(unsafe_code, reason = "threads that outlive a call borrow its closure; no safe interface of std allows that")]
 
-use crate::cores;
+use crate::{cores, interrupt};
 use std::cell::UnsafeCell;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -35,9 +35,16 @@ pub fn default_threads() -> usize {
 }
 
 /// Calls `body(thread, items)` for ranges that cover `0..items`, on at most `threads` threads at a time. Calls that run
-/// at the same time have different values of `thread`, all below `threads`.
-pub fn share_items(threads: usize, items: usize, body: &(dyn Fn(usize, Range<usize>) + Sync)) {
-    POOL.share_items(threads, items, body);
+/// at the same time have different values of `thread`, all below `threads`. It is false if the caller was
+/// [asked to stop](interrupt) before all was done.
+pub fn share_items(threads: usize, items: usize, body: &(dyn Fn(usize, Range<usize>) + Sync)) -> bool {
+    match interrupt::is_possible() {
+        true => POOL.share_until_stopped(threads, items, body),
+        false => {
+            POOL.share_items(threads, items, body);
+            true
+        }
+    }
 }
 
 static POOL: Pool = Pool::new();
@@ -106,6 +113,28 @@ impl Pool {
                 }
             }
         });
+    }
+
+    /// The same item by item, until the caller, which is thread 0, is asked to stop.
+    fn share_until_stopped(
+        &'static self,
+        threads: usize,
+        items: usize,
+        body: &(dyn Fn(usize, Range<usize>) + Sync),
+    ) -> bool {
+        let stopped = AtomicBool::new(false);
+        self.share_items(threads, items, &|thread, range| {
+            for item in range {
+                if thread == 0 && interrupt::is_due() {
+                    stopped.store(true, Ordering::Relaxed);
+                }
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                body(thread, item..item + 1);
+            }
+        });
+        !stopped.into_inner()
     }
 
     /// Calls `body(0)` here and, on those workers that come before it is done, `body(1)`, … below `threads`.
@@ -357,6 +386,22 @@ mod tests {
             assert!(run.is_err());
         }
         assert_eq!(counts(pool, 2, 100), vec![1; 100]);
+    }
+
+    #[test]
+    fn a_caller_that_is_asked_to_stop_does_no_more_items() {
+        let done = AtomicUsize::new(0);
+        let slow = |_, range: Range<usize>| {
+            done.fetch_add(range.len(), Ordering::Relaxed);
+            thread::sleep(interrupt::PERIOD / 2);
+        };
+        for threads in [1, 2] {
+            done.store(0, Ordering::Relaxed);
+            assert!(!interrupt::unless(|| true, || share_items(threads, 1000, &slow)));
+            assert!(done.load(Ordering::Relaxed) < 100);
+        }
+        assert!(interrupt::unless(|| false, || share_items(2, 5, &slow)));
+        assert!(share_items(2, 5, &slow));
     }
 
     #[test]

@@ -79,13 +79,18 @@ struct Task<'a> {
 
 impl<'a> Task<'a> {
     fn new(what: &'static str, program: &'a Program, sizes: &'a [Int]) -> Self {
-        let numbers: Vec<f64> = sizes.iter().map(|size| size.to_f64().value()).collect();
-        let operations = program.definitions.iter().map(|d| work::work(&program.exprs, d, &numbers).operations).sum();
+        let operations = operations(program, sizes);
         let arrays = program.inputs().chain(program.outputs.iter().copied());
         let count =
             |tensor| shape(program, sizes, tensor).map_or(0.0, |shape| shape.iter().map(|&n| n as f64).product());
         Task { what, program, sizes, operations, elements: arrays.map(count).sum() }
     }
+}
+
+/// How many operations on values a program takes, as the oracle counts them.
+pub fn operations(program: &Program, sizes: &[Int]) -> f64 {
+    let numbers: Vec<f64> = sizes.iter().map(|size| size.to_f64().value()).collect();
+    program.definitions.iter().map(|d| work::work(&program.exprs, d, &numbers).operations).sum()
 }
 
 /// One measurement.
@@ -102,7 +107,7 @@ struct Row {
 }
 
 /// What the oracle takes for an operation, roughly, and the longest that it is waited for.
-const INTERP_SECONDS: f64 = 1e-7;
+pub const INTERP_SECONDS: f64 = 1e-7;
 const PATIENCE: f64 = 10.0;
 
 /// Runs a program again and again; nothing if it can't be done on this backend in reasonable time.

@@ -1,16 +1,11 @@
 //! `gradix check`: derivatives against numeric differentiation.
 
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
-
-use gradix::derive::{Derived, Options, derive};
+use gradix::Resolved;
+use gradix::derive::{Options, derive};
 use gradix::diagnostic::counted;
-use gradix::domain::sizes::{self, Known};
-use gradix::{Int, Program, Resolved};
-use gradix_run::check::{Comparison, INTERVALS, Report, Settings, Worst, check, larger};
+use gradix_run::check::{Comparison, INTERVALS, Report, Settings, Worst, check, check_at_chosen};
 use gradix_run::gradient::carried;
 use gradix_view::Source;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::eval::{json_sizes, tell_sizes};
@@ -18,6 +13,7 @@ use super::{note, print};
 use crate::arguments::CheckArguments;
 use crate::failure::Failure;
 use crate::json::real;
+use crate::progress::Progress;
 use crate::show::single;
 use crate::source::{refuse, resolve};
 
@@ -29,27 +25,18 @@ pub fn run(arguments: &CheckArguments, source: &Source) -> Result<(), Failure> {
         note(quiet, "there is nothing to check: the program has no arguments");
         return deliver(&[], json!({}), arguments);
     }
-    let mut sizes = sizes::choose(&program, &Known::default(), &places).map_err(|errors| refuse(source, errors))?;
     let first = derive(&program, &arguments.selection.options());
     let first = first.map_err(|errors| refuse(source, places.mark(errors)))?;
-    let mut rows = compare(&program, &first, &sizes, arguments, source)?;
-    let vacuous = |rows: &[Comparison]| rows.iter().filter(|row| row.vacuous).count();
-    let mut trial = sizes.clone();
-    for _ in 0..ENLARGEMENTS {
-        match larger(&program, &trial, &places) {
-            Some(larger) if vacuous(&rows) > 0 => trial = larger,
-            _ => break,
-        }
-        let more = compare(&program, &first, &trial, arguments, source)?;
-        if vacuous(&more) < vacuous(&rows) {
-            (sizes, rows) = (trial.clone(), more);
-        }
-    }
+    let found =
+        measured(arguments, |settings, progress| check_at_chosen(&program, &first, &[], &places, settings, progress));
+    let (sizes, report) = found.map_err(|errors| refuse(source, errors))?;
+    let mut rows = told(report, quiet);
     tell_sizes(&program, &sizes, quiet);
     if arguments.order == 2 && first.program.has_inputs() {
         let sizes = carried(&program, &sizes, &first.program).map_err(|errors| refuse(source, errors))?;
         let second = derive(&first.program, &Options::default()).map_err(|errors| refuse(source, errors))?;
-        let more = compare(&first.program, &second, &sizes, arguments, source)?;
+        let more = measured(arguments, |settings, progress| check(&first.program, &second, &sizes, settings, progress));
+        let more = told(more.map_err(|errors| refuse(source, errors))?, quiet);
         let numbered = |order, rows: Vec<Comparison>| rows.into_iter().map(move |row| numbered(order, row));
         rows = numbered(1, rows).chain(numbered(2, more)).collect();
     }
@@ -73,7 +60,7 @@ fn deliver(rows: &[Comparison], sizes: Value, arguments: &CheckArguments) -> Res
 /// Whether all derivatives are right, or none is wrong.
 fn verdict(rows: &[Comparison], strict: bool) -> Result<(), Failure> {
     let failed = rows.iter().filter(|row| !row.passed).count();
-    let unchecked = rows.iter().filter(|row| is_unchecked(row)).count();
+    let unchecked = rows.iter().filter(|row| row.verdict() == "not checked").count();
     if failed == 0 && (unchecked == 0 || !strict) {
         return Ok(());
     }
@@ -85,31 +72,25 @@ fn verdict(rows: &[Comparison], strict: bool) -> Result<(), Failure> {
     Err(Failure::Message(format!("{failed} {what} of {} {differ} from numeric differentiation", rows.len())))
 }
 
-fn compare(
-    program: &Program,
-    gradient: &Derived,
-    sizes: &[Int],
+/// What is found with a bar for the time that it takes.
+fn measured<T>(
     arguments: &CheckArguments,
-    source: &Source,
-) -> Result<Vec<Comparison>, Failure> {
+    find: impl FnOnce(Settings, &(dyn Fn(usize, usize) + Sync)) -> gradix::Result<T>,
+) -> gradix::Result<T> {
     let settings = Settings { seed: arguments.seed, tolerance: arguments.tol };
     let progress = Progress::new(arguments.program.quiet);
-    let report = check(program, gradient, sizes, settings, &|done, all| progress.show(done, all));
+    let found = find(settings, &|done, all| progress.show(done, all));
     progress.finish();
-    let Report { interval, comparisons } = report.map_err(|errors| refuse(source, errors))?;
-    if interval != INTERVALS[0] {
-        let (low, high) = interval;
-        note(arguments.program.quiet, &format!("inputs are drawn from ({low}, {high}), where the results are finite"));
-    }
-    Ok(comparisons)
+    found
 }
 
-/// How often sizes are doubled at which a derivative is 0.
-const ENLARGEMENTS: usize = 3;
-
-/// Whether nothing was found out about a derivative.
-fn is_unchecked(row: &Comparison) -> bool {
-    row.vacuous || row.elements() > 0 && row.skipped == row.elements()
+/// The comparisons; what they were made on is told, if it is not the usual.
+fn told(Report { interval, comparisons }: Report, quiet: bool) -> Vec<Comparison> {
+    if interval != INTERVALS[0] {
+        let (low, high) = interval;
+        note(quiet, &format!("inputs are drawn from ({low}, {high}), where the results are finite"));
+    }
+    comparisons
 }
 
 /// The name with its order, where there are two.
@@ -139,13 +120,8 @@ fn cells(row: &Comparison) -> [String; 5] {
 /// `{ "name", "argument", "shape", "error", "verdict", "skipped", "worst": { "index", "symbolic", "numeric" } }`
 fn object(row: &Comparison) -> Value {
     let worst = |Worst { index, symbolic, numeric }: &Worst| json!({ "index": index, "symbolic": real(*symbolic), "numeric": real(*numeric) });
-    let verdict = match row {
-        _ if !row.passed => "failed",
-        _ if is_unchecked(row) => "not checked",
-        _ => "ok",
-    };
     json!({ "name": row.derivative, "argument": row.argument, "shape": row.shape, "error": real(row.error),
-        "verdict": verdict, "skipped": row.skipped, "worst": row.worst.as_ref().map(worst) })
+        "verdict": row.verdict(), "skipped": row.skipped, "worst": row.worst.as_ref().map(worst) })
 }
 
 fn remark(row: &Comparison) -> String {
@@ -166,35 +142,5 @@ fn remark(row: &Comparison) -> String {
             format!("FAILED{place}: {} instead of {}{skipped}", single(worst.symbolic), single(worst.numeric))
         }
         _ => format!("ok{skipped}"),
-    }
-}
-
-/// A bar on a terminal, once the work has taken a while.
-struct Progress {
-    quiet: bool,
-    start: Instant,
-    bar: OnceLock<ProgressBar>,
-}
-
-impl Progress {
-    const DELAY: Duration = Duration::from_millis(500);
-
-    fn new(quiet: bool) -> Self {
-        Progress { quiet, start: Instant::now(), bar: OnceLock::new() }
-    }
-
-    fn show(&self, done: usize, all: usize) {
-        if self.quiet || self.start.elapsed() < Self::DELAY {
-            return;
-        }
-        // Indicatif draws nothing when standard error is not a terminal.
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} elements").expect("a valid template");
-        self.bar.get_or_init(|| ProgressBar::new(all as u64).with_style(style)).set_position(done as u64);
-    }
-
-    fn finish(&self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::time::Duration;
 
 use gradix::derive::{Derived, Options, derive};
 use gradix::diagnostic::Diagnostic;
@@ -11,14 +12,16 @@ use gradix::program::print::affine;
 use gradix::program::{ParamKind, Tensor, TensorId};
 use gradix::{Int, Program, Resolved};
 use gradix_run::gradient::{carried, shape};
-use gradix_run::{Array, Executable, Note, files, random};
+use gradix_run::{Array, Backend, Executable, Note, files, random};
 use gradix_view::Source;
 use serde_json::{Map, Value, json};
 
+use super::bench::{INTERP_SECONDS, operations};
 use super::{note, print};
 use crate::arguments::{EvalArguments, ExecutionArguments, Input};
 use crate::failure::Failure;
 use crate::json::{integer, real};
+use crate::progress::timed;
 use crate::show::show;
 use crate::source::{refuse, resolve};
 
@@ -185,7 +188,10 @@ fn evaluate(
     let mut notes = Vec::new();
     let mut run = |program: &Program, sizes: &[Int]| {
         let mut executable = executable(program, sizes, &arguments.execution);
-        let results = executable.evaluate(sizes, arrays);
+        let is_slow = executable.backend() == Backend::Interp;
+        let seconds = is_slow.then(|| operations(program, sizes) * INTERP_SECONDS);
+        let expected = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let results = timed(arguments.program.quiet, expected, || executable.evaluate(sizes, arrays));
         notes.extend(executable.take_notes());
         results.map_err(|error| refuse(source, vec![error]))
     };

@@ -85,6 +85,65 @@ fn commands_print_what_the_documents_say() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// The text of a page without its blocks of code.
+fn prose(file: &Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut inside = false;
+    let mut outside = |line: &&str| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    };
+    text.lines().filter(|line| outside(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// Where the links of a page lead to.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|after| Some(after.split_once(')')?.0))
+}
+
+/// The anchor of a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}
+
+#[test]
+fn links_lead_somewhere_and_the_book_has_every_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|e| e == "md") && !path.ends_with("SUMMARY.md");
+    let docs: Vec<PathBuf> =
+        std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()).filter(is_page).collect();
+    let others =
+        ["README.md", "examples/README.md", "crates/gradix-py/README.md", "crates/gradix-py/examples/README.md"];
+    let mut wrong = Vec::new();
+    for page in docs.iter().cloned().chain(others.map(|other| root.join(other))) {
+        let text = prose(&page);
+        for link in links(&text).filter(|link| !link.contains("://")) {
+            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let headings = || {
+                prose(&target)
+                    .lines()
+                    .filter(|line| line.starts_with('#'))
+                    .map(|line| anchor(line.trim_start_matches('#').trim()))
+                    .collect::<Vec<_>>()
+            };
+            if !target.exists() || !place.is_empty() && !headings().contains(&place.to_string()) {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let summary = prose(&root.join("docs/SUMMARY.md"));
+    let mut named: Vec<PathBuf> = links(&summary).map(|link| root.join("docs").join(link)).collect();
+    // The first page is README, under another name.
+    let mut pages: Vec<PathBuf> = docs.into_iter().chain([root.join("docs/index.md")]).collect();
+    named.sort();
+    pages.sort();
+    assert_eq!(named, pages);
+}
+
 #[test]
 fn dots_stand_for_any_lines() {
     let printed = "a\nb\nc\nd\n";
