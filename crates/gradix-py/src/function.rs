@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use gradix::derive::{Derived, Mode, Options};
-use gradix::domain::sizes::{self, Known};
 use gradix::explain::explain;
 use gradix::program::print;
 use gradix::program::{Program, TensorId};
 use gradix::syntax::{self, Ast};
 use gradix::{Diagnostic, Int, derive};
-use gradix_run::check::{Settings, check};
+use gradix_run::check::{Settings, check, check_at_chosen};
 use gradix_run::function::How;
 use gradix_run::gradient::carried;
 use gradix_run::{Backend, confirm};
@@ -19,9 +18,10 @@ use pyo3::prelude::*;
 
 use crate::errors::{Kind, error, guarded, refuse};
 use crate::plan::{Plan, how};
+use crate::signals;
 
 /// A derivative beside its numeric value, as `Function::check` gives it.
-type Comparison = (String, String, Vec<usize>, f64, usize, bool);
+type Comparison = (String, String, Vec<usize>, f64, usize, &'static str);
 type Names = Option<Vec<String>>;
 type Signature = Vec<(String, Vec<String>)>;
 
@@ -205,7 +205,7 @@ impl Function {
     }
 
     /// Compares the derivatives with numeric differentiation, on random arrays. For each derivative: its name, its argument,
-    /// its shape, the largest error, how many elements could not be measured, and whether the others agree.
+    /// its shape, the largest error, how many elements could not be measured, and the verdict.
     #[pyo3(signature = (order, seed, tolerance, sizes, /))]
     fn check(
         &self,
@@ -216,23 +216,29 @@ impl Function {
         sizes: Vec<(String, i64)>,
     ) -> PyResult<Vec<Comparison>> {
         guarded(py, || {
-            let rows = py.detach(|| {
-                let sizes = self.choose(sizes)?;
-                let settings = Settings { seed, tolerance };
+            let rows = signals::detached(py, || {
+                let (given, settings) = (named(sizes), Settings { seed, tolerance });
+                lattice::known(self.program(), &given)?;
                 if !self.program().has_inputs() {
                     return Ok(Vec::new());
                 }
                 let first = derive(self.program(), &Options::default())?;
-                let mut rows = check(self.program(), &first, &sizes, settings, &|_, _| ())?.comparisons;
+                let places = self.run.places();
+                let found = check_at_chosen(self.program(), &first, &given, places, settings, &|_, _| ())?;
+                let (sizes, mut rows) = (found.0, found.1.comparisons);
                 if order > 1 && first.program.has_inputs() {
                     let sizes = carried(self.program(), &sizes, &first.program)?;
                     let second = derive(&first.program, &Options::default())?;
                     rows.extend(check(&first.program, &second, &sizes, settings, &|_, _| ())?.comparisons);
                 }
                 Ok(rows)
-            });
+            })?;
             let rows = rows.map_err(|errors| self.refuse_asked(py, Kind::Run, errors))?.into_iter();
-            Ok(rows.map(|row| (row.derivative, row.argument, row.shape, row.error, row.skipped, row.passed)).collect())
+            let record = |row: gradix_run::check::Comparison| {
+                let verdict = row.verdict();
+                (row.derivative, row.argument, row.shape, row.error, row.skipped, verdict)
+            };
+            Ok(rows.map(record).collect())
         })
     }
 }
@@ -240,13 +246,6 @@ impl Function {
 impl Function {
     fn program(&self) -> &Program {
         self.run.program()
-    }
-
-    /// Sizes for a trial, those that are not given small.
-    fn choose(&self, given: Vec<(String, i64)>) -> gradix::Result<Vec<Int>> {
-        let given = named(given);
-        lattice::known(self.program(), &given)?;
-        sizes::choose(self.program(), &Known { given, shapes: Vec::new() }, self.run.places())
     }
 
     fn refuse(&self, py: Python<'_>, kind: Kind, errors: Vec<Diagnostic>) -> PyErr {

@@ -8,6 +8,7 @@ mod errors;
 mod function;
 mod outputs;
 mod plan;
+mod signals;
 mod xla;
 
 /// The compiled part of gradix.

@@ -26,6 +26,7 @@ use crate::arrays::{Given, Place, common_type, numpy};
 use crate::errors::{Kind, error, guarded, refuse, warn};
 use crate::function::named;
 use crate::outputs::{Outputs, tuple};
+use crate::signals;
 
 /// Sizes by name.
 type Sizes = Vec<(String, Int)>;
@@ -304,7 +305,7 @@ impl Plan {
         let outputs = Outputs::<T>::new(py, &self.results, &computed.outputs, out, &views)?;
         let work = Work { inputs: &inputs, outputs: outputs.pointers() };
         let function = self.derived.as_ref().unwrap_or(&self.base);
-        let told = py.detach(|| work.run(function, computed, how));
+        let told = signals::detached(py, || work.run(function, computed, how))?;
         warn(py, &told.map_err(|error| refuse(py, Kind::Run, &[error], &self.source))?)?;
         outputs.finish(py)
     }

@@ -1,6 +1,7 @@
 """Programs as objects: cached, pickled, shared between threads."""
 
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -8,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 from programs import RBF, arrays
 
@@ -162,3 +164,57 @@ def test_arrays_are_tuples_with_names():
         except (KeyError, AttributeError):
             continue
         raise AssertionError("there is no q")
+
+
+@pytest.mark.parametrize("backend", ["vm", "native", "interp"])
+def test_ctrl_c_stops_a_call(backend):
+    """Much work, and a signal once it has begun."""
+    code = """
+import sys, numpy as np, gradix as gx
+p = gx.compile("input x[N]; y[i] = sum[j] exp(sin(x[i] * x[j]))", backend=sys.argv[1])
+p(np.ones(8))
+try:
+    print("begun", flush=True)
+    p(np.ones(300000))
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+    assert np.isfinite(p(np.ones(8))).all()
+"""
+    process = subprocess.Popen([sys.executable, "-c", code, backend], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60) == ("stopped\n", None)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+
+
+def test_ctrl_c_stops_a_check():
+    code = """
+import gradix as gx
+p = gx.compile("input x[N]; y[i] = sum[j, k, l] exp(sin(x[i] * x[j]) * x[k] + x[l])")
+try:
+    print("begun", flush=True)
+    p.check(sizes={"N": 60})
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60) == ("stopped\n", None)
+    finally:
+        process.kill()
+
+
+def test_what_was_not_checked_is_said():
+    never = gx.compile("input x[N]; y[i] = if x[i] > 5 then x[i]^2 else 0")
+    assert [(row.verdict, row.passed) for row in never.check()] == [("not checked", True)]
+    assert [(row.verdict, row.passed) for row in never.check(strict=True)] == [("not checked", False)]
+    delay = gx.compile("param T; input x[T]; y[i in 0..T] = if i >= 8 then x[i - 8]^2 else 0")
+    assert [(row.verdict, row.shape) for row in delay.check()] == [("ok", (12,))]
+    assert [(row.verdict, row.shape) for row in delay.check(sizes={"T": 3})] == [("not checked", (3,))]

@@ -52,9 +52,9 @@ class Function:
         """The algebra behind the derivatives as text, and lattices as SVG, which is empty if there is nothing to draw."""
     def check(
         self, order: int, seed: int, tolerance: float | None, sizes: Sequence[tuple[str, int]], /
-    ) -> list[tuple[str, str, list[int], float, int, bool]]:
+    ) -> list[tuple[str, str, list[int], float, int, str]]:
         """Compares the derivatives with numeric differentiation, on random arrays. For each derivative: its name, its
-        argument, its shape, the largest error, how many elements could not be measured, and whether the others agree.
+        argument, its shape, the largest error, how many elements could not be measured, and the verdict.
         """
 
 @final

@@ -107,7 +107,9 @@ class Comparison(NamedTuple):
     skipped: int
     """How many elements could not be measured, for example at a kink."""
     passed: bool
-    """Whether all others agree."""
+    """Whether all others agree, and, if the check is strict, something was compared."""
+    verdict: str
+    """`ok`, `failed`, or `not checked` if no element was measured, or all are 0 at the sizes and data that were tried."""
 
 
 class Program:
@@ -497,7 +499,13 @@ class Program:
 
     @in_the_family
     def check(
-        self, *, order: int = 1, seed: int = 0, tolerance: float | None = None, sizes: Mapping[str, int] | None = None
+        self,
+        *,
+        order: int = 1,
+        seed: int = 0,
+        tolerance: float | None = None,
+        sizes: Mapping[str, int] | None = None,
+        strict: bool = False,
     ) -> tuple[Comparison, ...]:
         """Compares every derivative with numeric differentiation, on random arrays.
 
@@ -506,19 +514,24 @@ class Program:
             seed: Where the random numbers start.
             tolerance: The largest relative error that passes; if it is None, what numeric differentiation can tell apart.
             sizes: Sizes by name; those that are not given are chosen small.
+            strict: Derivatives that could not be checked do not pass.
 
         >>> [row] = compile("input x[N]; y = sum[i] sin(x[i])").check()
         >>> row.derivative, row.argument, row.shape, row.passed
         ('dx', 'x', (3,), True)
+        >>> [row] = compile("input x[N]; y[i] = if x[i] > 5 then x[i]^2 else 0").check(strict=True)
+        >>> row.verdict, row.passed
+        ('not checked', False)
         """
         if order not in (1, 2):
             raise ArgumentError(f"'order' is 1 or 2, and {order!r} is given")
         if tolerance is not None and not tolerance >= 0:
             raise ArgumentError(f"'tolerance' is a number of at least 0, and {tolerance!r} is given")
+        passing = ("ok",) if strict else ("ok", "not checked")
         rows = self._function.check(order, seed, tolerance, _sizes(sizes))
         return tuple(
-            Comparison(name, argument, tuple(shape), error, skipped, passed)
-            for name, argument, shape, error, skipped, passed in rows
+            Comparison(name, argument, tuple(shape), error, skipped, verdict in passing, verdict)
+            for name, argument, shape, error, skipped, verdict in rows
         )
 
     def __str__(self) -> str:
