@@ -6,15 +6,20 @@
 //!
 //! A program can be economised in more than one way; each way that comes into question is a candidate, made with all
 //! passes. [`compile`] compares them and keeps its reason as a [`Choice`].
+//!
+//! A program with recurrences is [divided](mod@crate::divide) into parts without. Each goes this way on its own; then their nests
+//! are joined.
 
 use crate::diagnostic::Diagnostic;
+use crate::divide::divide;
 use crate::domain::estimate::estimate;
 use crate::economise::{economise, economise_lean, with_exact_ties};
 use crate::lower::lower;
+use crate::nest::join::join;
 use crate::nest::verify::{Verified, holds};
 use crate::nest::{self, Nest};
-use crate::program::print;
 use crate::program::{ParamKind, Program, Tensor, TensorId, TensorKind};
+use crate::program::{circles, print};
 use crate::scalar::Real;
 use crate::schedule::{self, Schedule, arrange, name, schedule};
 use crate::target::{Target, cost};
@@ -32,10 +37,33 @@ use std::fmt;
 /// let compiled = gradix::compile(&program, &[1000.into(), 100.into()], Real::F64, &AVX512).unwrap();
 /// assert_eq!(compiled.nest.kernels.len(), 1);
 /// assert!(print(&compiled.nest).contains("sum k in 0..=K - 1 lanes"));
-/// assert!(compiled.choice.to_string().starts_with("fewest operations: "));
+/// assert!(compiled.parts[0].choice.to_string().starts_with("fewest operations: "));
 /// ```
 pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
-    if is_little(program, given)
+    let little = is_little(program, given);
+    if circles::circles(program).is_empty() {
+        let (part, nest) = compile_part(program, given, (real, target), little)?;
+        return Ok(Compiled { parts: vec![part], nest });
+    }
+    let divided = divide(program)?;
+    let (mut parts, mut nests) = (Vec::new(), Vec::new());
+    for part in &divided.parts {
+        let (part, nest) = compile_part(&part.program, given, (real, target), little)?;
+        parts.push(part);
+        nests.push(nest);
+    }
+    let nest = join(&divided, nests).map_err(|what| Diagnostic::error("run", what))?;
+    Ok(Compiled { parts, nest })
+}
+
+/// Compiles a program without recurrences; with plain loops if there is little to do.
+fn compile_part(
+    program: &Program,
+    given: &[Int],
+    (real, target): (Real, &Target),
+    little: bool,
+) -> Result<(CompiledPart, Verified), Diagnostic> {
+    if little
         && let Ok(plain) = make(Candidate::Plain, program, given, (real, target))?.verified(Choice::Little)
         && stays_inside(&plain, given)
     {
@@ -99,14 +127,21 @@ enum Candidate {
 /// What a program becomes on its way to loops.
 #[derive(Clone, Debug)]
 pub struct Compiled {
+    /// The parts between recurrences, and those at each of their steps; a single one if there is no recurrence.
+    pub parts: Vec<CompiledPart>,
+    /// The loops, with the proof that no access leaves its buffer.
+    pub nest: Verified,
+}
+
+/// What a program without recurrences becomes on its way to loops.
+#[derive(Clone, Debug)]
+pub struct CompiledPart {
     /// The same values with fewer operations.
     pub economised: Program,
     /// With copies and another order of dimensions, and without what is computed again at each use.
     pub arranged: Program,
     /// What was decided for the arranged program.
     pub schedule: Schedule,
-    /// The loops, with the proof that no access leaves its buffer.
-    pub nest: Verified,
     /// Why this and no other candidate.
     pub choice: Choice,
 }
@@ -114,15 +149,20 @@ pub struct Compiled {
 impl Compiled {
     /// One of the values on the way, as text.
     pub fn print(&self, stage: Stage) -> Result<String, Diagnostic> {
-        match stage {
-            Stage::Economised => print::print(&self.economised),
-            Stage::Arranged => print::print(&self.arranged),
+        let printed = |part: &CompiledPart| match stage {
+            Stage::Economised => print::print(&part.economised),
+            Stage::Arranged => print::print(&part.arranged),
             Stage::Schedule => {
-                let (name, decisions) = (self.nest.target.name, schedule::print(&self.arranged, &self.schedule));
-                Ok(format!("for {name}: {}\n\n{decisions}", self.choice))
+                let (name, decisions) = (self.nest.target.name, schedule::print(&part.arranged, &part.schedule));
+                Ok(format!("for {name}: {}\n\n{decisions}", part.choice))
             }
             Stage::Nest => Ok(nest::print(&self.nest)),
+        };
+        if stage == Stage::Nest {
+            return printed(&self.parts[0]);
         }
+        let texts: Result<Vec<String>, Diagnostic> = self.parts.iter().map(printed).collect();
+        Ok(texts?.join("\n"))
     }
 }
 
@@ -201,10 +241,10 @@ struct Made {
 }
 
 impl Made {
-    fn verified(self, choice: Choice) -> Result<Compiled, Diagnostic> {
+    fn verified(self, choice: Choice) -> Result<(CompiledPart, Verified), Diagnostic> {
         let Made { economised, arranged, schedule, nest } = self;
         let nest = Verified::new(nest).map_err(|what| Diagnostic::error("run", what))?;
-        Ok(Compiled { economised, arranged, schedule, nest, choice })
+        Ok((CompiledPart { economised, arranged, schedule, choice }, nest))
     }
 
     /// The elements that are stored for other kernels to read, but for parts of reductions.
@@ -231,7 +271,7 @@ fn room(program: &Program, given: &[Int]) -> f64 {
 }
 
 /// Whether what `verify` could not prove for all sizes holds at the assumed ones.
-fn stays_inside(Compiled { arranged, nest, .. }: &Compiled, given: &[Int]) -> bool {
+fn stays_inside((CompiledPart { arranged, .. }, nest): &(CompiledPart, Verified), given: &[Int]) -> bool {
     let sizes: Vec<Int> = estimate(arranged, given).iter().map(|size| Int::from(*size as i64)).collect();
     nest.checks().iter().all(|check| holds(check, &sizes))
 }

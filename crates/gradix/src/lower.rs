@@ -3,7 +3,7 @@
 //! There is nothing left to choose. Leaves address whole tensors in the schedule; here, elements of what a group keeps to
 //! itself get their places in a slab or in a ring.
 
-use crate::nest::{FIRST, Kernel, Leaf, LoopId, Nest, Step, Tile};
+use crate::nest::{FIRST, Kernel, Leaf, LoopId, Nest, Stage, Step, Tile};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, ExprId, Exprs, Program, TensorId};
 use crate::schedule::{Schedule, Slab};
@@ -26,7 +26,8 @@ use std::collections::BTreeMap;
 pub fn lower(program: &Program, schedule: &Schedule, target: &Target) -> Nest {
     let Schedule { kernels, buffers, slabs, exprs, plain, .. } = schedule.clone();
     let (params, context) = (program.params.clone(), program.size_context());
-    let mut nest = Nest { params, context, buffers, exprs, kernels, target: *target, plain };
+    let stages = (0..kernels.len()).map(|number| Stage::Kernel(number, Vec::new())).collect();
+    let mut nest = Nest { params, context, buffers, exprs, kernels, stages, target: *target, plain };
     for Kernel { steps, .. } in &mut nest.kernels {
         place(steps, &mut nest.exprs, &mut Places { slabs: &slabs, tile: FIRST });
     }

@@ -60,7 +60,7 @@ pub fn run_at<T: Real>(
                     let all: Vec<*mut T> = pointers.iter().map(|p| p.0).collect();
                     let items = count * thread / threads..count * (thread + 1) / threads;
                     // SAFETY: the buffers are as long as the nest says, and no two threads have the same items.
-                    unsafe { vm.kernel(kernel, &all, local.as_mut_ptr(), items) };
+                    unsafe { vm.kernel(kernel, &[], &all, local.as_mut_ptr(), items) };
                 });
             }
         });

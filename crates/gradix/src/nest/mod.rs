@@ -13,6 +13,7 @@
 //! value of the outermost index that the item covers, and the number of the item.
 //! [`verify`](verify()) lists the invariants.
 
+pub mod join;
 pub mod print;
 pub mod verify;
 
@@ -80,12 +81,36 @@ pub struct Nest {
     pub buffers: Vec<Buffer>,
     /// All expressions.
     pub exprs: Exprs,
-    /// Run in order.
+    /// By number.
     pub kernels: Vec<Kernel>,
+    /// When each is run.
+    pub stages: Vec<Stage>,
     /// The machine that decisions were made for.
     pub target: Target,
     /// Whether there is so little to do that plain loops were made: the time to compile them counts for more.
     pub plain: bool,
+}
+
+/// What is run, in order.
+#[derive(Clone, Debug)]
+pub enum Stage {
+    /// A kernel, by number, if the steps at hand are below all of these numbers.
+    Kernel(usize, Vec<(ParamId, Affine)>),
+    /// Some stages for each step.
+    Time(Time),
+}
+
+/// A size that goes through the values `0..steps`.
+#[derive(Clone, Debug)]
+pub struct Time {
+    /// The size.
+    pub param: ParamId,
+    /// How many values there are, in other sizes.
+    pub steps: Affine,
+    /// Whether the last comes first.
+    pub falling: bool,
+    /// What is run for each value.
+    pub stages: Vec<Stage>,
 }
 
 /// Dense and row-major memory.
@@ -325,13 +350,36 @@ impl Nest {
     /// The lifetime of every buffer; `None` if nothing touches it.
     pub fn lifetimes(&self) -> Vec<Option<Lifetime>> {
         let mut lifetimes: Vec<Option<Lifetime>> = vec![None; self.buffers.len()];
+        let loops = self.loops();
         for (number, kernel) in self.kernels.iter().enumerate() {
+            // What is touched at one step may be needed at the next.
+            let (start, end) = loops
+                .iter()
+                .find(|(start, end)| (*start..=*end).contains(&number))
+                .copied()
+                .unwrap_or((number, number));
             for TensorId(buffer) in leaves(&kernel.steps).into_iter().flat_map(|leaf| self.touched_by(leaf)) {
                 let lifetime = &mut lifetimes[buffer as usize];
-                *lifetime = Some((lifetime.map_or(number, |(first, _)| first), number));
+                *lifetime = Some((lifetime.map_or(start, |(first, _)| first.min(start)), end));
             }
         }
         lifetimes
+    }
+
+    /// The first and the last kernel of each outermost loop over steps.
+    fn loops(&self) -> Vec<(usize, usize)> {
+        fn kernels(stages: &[Stage]) -> Vec<usize> {
+            let each = |stage: &Stage| match stage {
+                Stage::Kernel(number, _) => vec![*number],
+                Stage::Time(time) => kernels(&time.stages),
+            };
+            stages.iter().flat_map(each).collect()
+        }
+        let inside = self.stages.iter().filter_map(|stage| match stage {
+            Stage::Time(time) => Some(kernels(&time.stages)),
+            Stage::Kernel(..) => None,
+        });
+        inside.filter_map(|numbers| Some((*numbers.iter().min()?, *numbers.iter().max()?))).collect()
     }
 
     /// The buffers that a leaf reads or writes.
@@ -351,6 +399,8 @@ impl Nest {
         for param in &self.params {
             let size = match &param.kind {
                 ParamKind::Free => given.next().cloned().unwrap_or(Int::ZERO),
+                // It takes its values while the kernels run.
+                ParamKind::Time(_) => Int::ZERO,
                 ParamKind::Fixed(value) => value.clone(),
                 ParamKind::Smallest(parts) => {
                     parts.iter().map(|part| evaluate(part, &sizes)).min().unwrap_or(Int::ZERO)

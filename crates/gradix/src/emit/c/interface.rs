@@ -230,6 +230,7 @@ impl Interface<'_> {
                     let member = given.iter().find(|member| member.number == number).expect("free sizes are members");
                     format!("sizes->{}", member.name)
                 }
+                ParamKind::Time(_) => "0".into(),
                 ParamKind::Fixed(value) => print::value(&Value::from(value)),
                 ParamKind::Smallest(parts) => print::value(&names.extreme(smaller, parts)),
                 ParamKind::Largest(parts) => print::value(&names.extreme(larger, parts)),
@@ -349,6 +350,7 @@ fn largest_size(nest: &Nest) -> i64 {
                 ParamKind::Smallest(parts) | ParamKind::Largest(parts) => {
                     parts.iter().map(|part| most(part, &known)).max().unwrap_or(Int::ZERO)
                 }
+                ParamKind::Time(steps) => most(steps, &known),
             };
             known.push(most);
         }

@@ -68,6 +68,11 @@ impl Verified {
         Ok(Verified { nest, checks })
     }
 
+    /// Of parts that were verified each on its own, with the checks that they leave.
+    pub(super) fn joined(nest: Nest, checks: Vec<Check>) -> Verified {
+        Verified { nest, checks }
+    }
+
     /// What is left to look at when the sizes are known.
     pub fn checks(&self) -> &[Check] {
         &self.checks
