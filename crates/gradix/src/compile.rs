@@ -11,17 +11,17 @@
 //! are joined.
 
 use crate::diagnostic::Diagnostic;
-use crate::divide::divide;
+use crate::divide::{self, Divided, divide};
 use crate::domain::estimate::estimate;
 use crate::economise::{economise, economise_lean, with_exact_ties};
 use crate::lower::lower;
 use crate::nest::join::join;
 use crate::nest::verify::{Verified, holds};
 use crate::nest::{self, Nest};
-use crate::program::{ParamKind, Program, Tensor, TensorId, TensorKind};
+use crate::program::{Definition, ParamKind, Program, Tensor, TensorId, TensorKind};
 use crate::program::{circles, print};
 use crate::scalar::Real;
-use crate::schedule::{self, Schedule, arrange, name, schedule};
+use crate::schedule::{self, Manner, Schedule, arrange, name, schedule};
 use crate::target::{Target, cost};
 use gradix_int::Int;
 use std::fmt;
@@ -42,18 +42,37 @@ use std::fmt;
 pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
     let little = is_little(program, given);
     if circles::circles(program).is_empty() {
-        let (part, nest) = compile_part(program, given, (real, target), little)?;
+        let (part, nest) = compile_part(program, given, (real, target), little, Manner::Shared)?;
         return Ok(Compiled { parts: vec![part], nest });
     }
     let divided = divide(program)?;
+    let inside = steps_inside(&divided, given);
     let (mut parts, mut nests) = (Vec::new(), Vec::new());
-    for part in &divided.parts {
-        let (part, nest) = compile_part(&part.program, given, (real, target), little)?;
+    for (number, part) in divided.parts.iter().enumerate() {
+        let is_inside = inside.iter().any(|&stage| divide::parts_of(&divided.stages[stage]).contains(&number));
+        let manner = if is_inside { Manner::OneItem } else { Manner::Shared };
+        let (part, nest) = compile_part(&part.program, given, (real, target), little && !is_inside, manner)?;
         parts.push(part);
         nests.push(nest);
     }
     let nest = join(&divided, nests).map_err(|what| Diagnostic::error("run", what))?;
-    Ok(Compiled { parts, nest })
+    Ok(Compiled { parts, nest: nest.with_steps_inside(&inside) })
+}
+
+/// The stages of a divided program, by position, whose steps are so short that one thread goes through all of them.
+fn steps_inside(divided: &Divided, given: &[Int]) -> Vec<usize> {
+    let work = |part: &usize| {
+        let program = &divided.parts[*part].program;
+        let estimate = estimate(program, given);
+        additions(program, &estimate)
+    };
+    let is_short = |stage: &divide::Stage| {
+        let parts = divide::parts_of(stage);
+        matches!(stage, divide::Stage::Time { .. })
+            && parts.iter().map(work).fold(0.0, f64::max) <= cost::SHORT_STEP_ADDITIONS
+    };
+    let stages = divided.stages.iter().enumerate();
+    stages.filter(|(_, stage)| is_short(stage)).map(|(position, _)| position).collect()
 }
 
 /// Compiles a program without recurrences; with plain loops if there is little to do.
@@ -62,19 +81,21 @@ fn compile_part(
     given: &[Int],
     (real, target): (Real, &Target),
     little: bool,
+    manner: Manner,
 ) -> Result<(CompiledPart, Verified), Diagnostic> {
     if little
-        && let Ok(plain) = make(Candidate::Plain, program, given, (real, target))?.verified(Choice::Little)
+        && let Ok(plain) =
+            make(Candidate::Plain, program, given, (real, target), Manner::Plain)?.verified(Choice::Little)
         && stays_inside(&plain, given)
     {
         return Ok(plain);
     }
-    let fast = make(Candidate::Fast, program, given, (real, target))?;
+    let fast = make(Candidate::Fast, program, given, (real, target), manner)?;
     let (stored, room) = (fast.stored(given), room(program, given));
     if stored <= room {
         return fast.verified(Choice::Fits { stored, room });
     }
-    let lean = make(Candidate::Lean, program, given, (real, target))?;
+    let lean = make(Candidate::Lean, program, given, (real, target), manner)?;
     let instead = lean.stored(given);
     match instead < stored {
         true => lean.verified(Choice::Leaner { stored: instead, fast: stored, room }),
@@ -88,6 +109,7 @@ fn make(
     program: &Program,
     given: &[Int],
     (real, target): (Real, &Target),
+    manner: Manner,
 ) -> Result<Made, Diagnostic> {
     let economised = match candidate {
         Candidate::Plain => with_exact_ties(program)?,
@@ -101,7 +123,7 @@ fn make(
     }
     let sizes = estimate(&named, given);
     let arranged = arrange(&named, &sizes, real, target);
-    let schedule = schedule(&arranged, &sizes, (real, target), candidate == Candidate::Plain);
+    let schedule = schedule(&arranged, &sizes, (real, target), manner);
     let nest = lower(&arranged, &schedule, target);
     Ok(Made { economised, arranged, schedule, nest })
 }
@@ -279,15 +301,20 @@ fn stays_inside((CompiledPart { arranged, .. }, nest): &(CompiledPart, Verified)
 /// Whether there is so little to do at these sizes that plain loops are made.
 pub fn is_little(program: &Program, sizes: &[Int]) -> bool {
     let estimate = &estimate(program, sizes);
-    let exprs = &program.exprs;
-    let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();
-    if extents.iter().flatten().any(|extent| *extent > cost::PLAIN_LOOP_VALUES) {
+    let mut extents = program.definitions.iter().flat_map(|d| schedule::extents(d, estimate));
+    if extents.any(|extent| extent > cost::PLAIN_LOOP_VALUES) {
         return false;
     }
-    let work = program.definitions.iter().zip(&extents).map(|(definition, extents)| {
-        let points: f64 = extents.iter().product();
-        points * exprs.postorder(definition.body).into_iter().map(|id| cost::plain_operation(exprs, id)).sum::<f64>()
-    });
     let each = cost::PLAIN_ADDITIONS_PER_DEFINITION * program.definitions.len() as f64;
-    work.sum::<f64>() < cost::PLAIN_ADDITIONS.max(each)
+    additions(program, estimate) < cost::PLAIN_ADDITIONS.max(each)
+}
+
+/// What all definitions take in plain loops, in additions.
+fn additions(program: &Program, estimate: &[f64]) -> f64 {
+    let exprs = &program.exprs;
+    let of_definition = |definition: &Definition| {
+        let points: f64 = schedule::extents(definition, estimate).iter().product();
+        points * exprs.postorder(definition.body).into_iter().map(|id| cost::plain_operation(exprs, id)).sum::<f64>()
+    };
+    program.definitions.iter().map(of_definition).sum()
 }

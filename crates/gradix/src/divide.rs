@@ -65,6 +65,14 @@ pub enum Stage {
     },
 }
 
+/// The parts that a stage runs.
+pub fn parts_of(stage: &Stage) -> Vec<usize> {
+    match stage {
+        Stage::Part(part) => vec![*part],
+        Stage::Time { stages, .. } => stages.iter().flat_map(parts_of).collect(),
+    }
+}
+
 /// Divides a program.
 pub fn divide(program: &Program) -> Result<Divided, Diagnostic> {
     let mut whole = outside_named(program)?;
@@ -314,7 +322,7 @@ impl<'a> Making<'a> {
         let mut sources = HashMap::new();
         let mut known = Guarded::new([self.program.size_context(), new.domain()].concat());
         for (access, guards) in guard::guarded_accesses(&mut self.program.exprs, old.body) {
-            let Expr::Access(tensor, subscripts) = self.whole_access(access) else { continue };
+            let Expr::Access(tensor, subscripts) = self.program.exprs[access].clone() else { continue };
             let guards: Vec<Vec<Constraint>> =
                 guards.iter().map(|guard| guard.iter().map(|row| row.with_indices(map)).collect()).collect();
             let moved: Vec<Affine> = subscripts.iter().map(|s| s.with_indices(map)).collect();
@@ -341,10 +349,6 @@ impl<'a> Making<'a> {
             sources.insert((tensor, moved), source);
         }
         Ok(sources)
-    }
-
-    fn whole_access(&self, access: ExprId) -> Expr {
-        self.program.exprs[access].clone()
     }
 
     /// Adds a nested definition that is read at these subscripts, under one of these guards.

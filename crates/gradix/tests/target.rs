@@ -62,7 +62,7 @@ fn sums_of_a_register_tile_leave_registers_for_operands() {
 fn what_is_local_stays_in_the_second_cache_of_the_machine() {
     let small = Target { l2_bytes: AVX512.l2_bytes / 16, ..AVX512 };
     let tile = |target: &Target| {
-        let groups = compiled_at(4096, STENCIL, Real::F64, target).parts[0].schedule.groups;
+        let groups = compiled_at(4096, STENCIL, Real::F64, target).parts.swap_remove(0).schedule.groups;
         groups.iter().map(|group| group.tile).max().unwrap()
     };
     assert!(tile(&small) < tile(&AVX512), "{} and {} rows", tile(&small), tile(&AVX512));

@@ -1,10 +1,10 @@
 //! The nests of the parts of a program as one: what one part stores and another reads is one buffer.
 
+use super::relocate::{Relocation, relocate};
 use super::verify::{Check, Verified};
-use super::{Buffer, Kernel, Leaf, Nest, Panels, Scope, Stage, Step, Time, Work};
+use super::{Buffer, LoopId, Nest, Scope, Stage, Time, Work, for_each_expr};
 use crate::divide::{self, Divided, Part};
-use crate::program::expr::{Rewriter, Rules};
-use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, Range, TensorId, TensorKind};
+use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, TensorId, TensorKind};
 use std::collections::HashMap;
 
 /// Joins the nests of all parts of a program. Each was verified for all values of its steps.
@@ -13,7 +13,7 @@ pub fn join(divided: &Divided, nests: Vec<Verified>) -> Result<Verified, String>
     let Some(first) = nests.first() else { return Err("there is nothing to run".into()) };
     let mut joined = Nest {
         params: whole.params.clone(),
-        context: whole.size_context(),
+        context: whole.size_context().into_iter().filter(|row| !mentions_time(&whole.params, &row.affine)).collect(),
         buffers: Vec::new(),
         exprs: Exprs::default(),
         kernels: Vec::new(),
@@ -105,88 +105,33 @@ impl<'a> Joining<'a> {
             Scope::Local(kernel) => Scope::Local(kernel + self.first_kernel),
             scope => scope,
         };
-        let extents = buffer.extents.iter().map(|extent| self.affine(extent)).collect();
+        let extents = buffer.extents.iter().map(|extent| Relocation::affine(self, extent)).collect();
         self.joined.buffers.push(Buffer { name: buffer.name.clone(), extents, scope, streamed: false });
         TensorId(self.joined.buffers.len() as u32 - 1)
     }
 
     /// Adds all kernels, and gives what is left to check.
-    fn add(mut self, nest: &Verified) -> Result<Vec<Check>, String> {
-        let mut exprs = nest.exprs.clone();
+    fn add(self, nest: &Verified) -> Result<Vec<Check>, String> {
+        let (mut exprs, mut kernels) = (nest.exprs.clone(), nest.kernels.clone());
+        for kernel in &mut kernels {
+            relocate(&mut kernel.steps, &mut exprs, &self);
+            let Work { low, high, step, .. } = &mut kernel.work;
+            for affine in [low, high, step] {
+                *affine = Relocation::affine(&self, affine);
+                if mentions_time(&self.joined.params, affine) {
+                    return Err("the items of a kernel change from step to step".into());
+                }
+            }
+        }
+        let all = (0..self.joined.buffers.len() as u32).map(|buffer| (TensorId(buffer), TensorId(buffer))).collect();
         let mut moved = HashMap::new();
-        let same: HashMap<TensorId, TensorId> =
-            (0..self.joined.buffers.len() as u32).map(|b| (TensorId(b), TensorId(b))).collect();
-        for kernel in &nest.kernels {
-            let mut kernel = kernel.clone();
-            self.kernel(&mut kernel, &mut exprs, &mut |exprs, id, joined| {
-                exprs.copy_into(id, &same, joined, &mut moved)
-            });
-            let Work { low, high, step, .. } = &kernel.work;
-            if [low, high, step].into_iter().any(|affine| mentions_time(&self.joined.params, affine)) {
-                return Err("the items of a kernel change from step to step".into());
-            }
-            self.joined.kernels.push(kernel);
+        for kernel in &mut kernels {
+            let mut copy = |id: &mut ExprId| *id = exprs.copy_into(*id, &all, &mut self.joined.exprs, &mut moved);
+            for_each_expr(&mut kernel.steps, &mut copy);
         }
-        Ok(nest.checks().iter().map(|check| self.check(check)).collect())
-    }
-
-    fn kernel(&mut self, kernel: &mut Kernel, exprs: &mut Exprs, copy: Copy) {
-        let Work { low, high, step, .. } = &mut kernel.work;
-        [low, high, step].into_iter().for_each(|affine| *affine = self.affine(affine));
-        self.steps(&mut kernel.steps, exprs, copy);
-    }
-
-    fn steps(&mut self, steps: &mut [Step], exprs: &mut Exprs, copy: Copy) {
-        for step in steps {
-            match step {
-                Step::Leaf(leaf) => self.leaf(leaf, exprs, copy),
-                Step::Together(together) => {
-                    together.unstored.iter_mut().for_each(|buffer| *buffer = self.buffers[buffer.0 as usize].0);
-                    together.leaves.iter_mut().for_each(|leaf| self.leaf(leaf, exprs, copy));
-                }
-                Step::Tile(tile) => {
-                    tile.range = self.range(&tile.range);
-                    self.steps(&mut tile.steps, exprs, copy);
-                }
-            }
-        }
-    }
-
-    fn leaf(&mut self, leaf: &mut Leaf, exprs: &mut Exprs, copy: Copy) {
-        leaf.subscripts = leaf.subscripts.iter().map(|subscript| self.affine(subscript)).collect();
-        leaf.target = self.place(leaf.target, &mut leaf.subscripts);
-        leaf.loops.iter_mut().for_each(|one| one.range = self.range(&one.range));
-        leaf.guards.iter_mut().for_each(|guard| *guard = guard.rebuilt(self.affine(&guard.affine)));
-        let mut rewriter = Rewriter::default();
-        let mut moved = |id: &mut ExprId, joining: &mut Self| {
-            let own = rewriter.rewrite(exprs, *id, &mut Rewritten(joining));
-            *id = copy(exprs, own, &mut joining.joined.exprs);
-        };
-        moved(&mut leaf.body, self);
-        if let Some(Panels { scratch, by_row, by_lane, by_term, .. }) = &mut leaf.panels {
-            *scratch = self.buffers[scratch.0 as usize].0;
-            [by_row, by_lane, by_term].into_iter().flatten().for_each(|id| moved(id, self));
-        }
-    }
-
-    /// The buffer of the whole, and the subscripts there.
-    fn place(&self, buffer: TensorId, subscripts: &mut Vec<Affine>) -> TensorId {
-        let (place, fixed) = &self.buffers[buffer.0 as usize];
-        let mut fixed: Vec<(usize, ParamId)> = fixed.clone();
-        fixed.sort();
-        fixed.into_iter().for_each(|(dimension, time)| subscripts.insert(dimension, Affine::param(time)));
-        *place
-    }
-
-    fn range(&self, range: &Range) -> Range {
-        range.map(|bound| self.affine(bound))
-    }
-
-    fn affine(&self, affine: &Affine) -> Affine {
-        affine.substitute(&mut |atom| match atom {
-            Atom::Param(ParamId(p)) => Some(Affine::param(self.params[*p as usize])),
-            Atom::Index(_) | Atom::Floor(..) => None,
-        })
+        let checks = nest.checks().iter().map(|check| self.check(check)).collect();
+        self.joined.kernels.extend(kernels);
+        Ok(checks)
     }
 
     /// A check at any step: what takes the steps' values is then an unknown like any other.
@@ -207,7 +152,7 @@ impl<'a> Joining<'a> {
             })
         };
         let mut outside: Vec<Constraint> =
-            check.outside.iter().map(|row| row.rebuilt(unknown(&self.affine(&row.affine)))).collect();
+            check.outside.iter().map(|row| row.rebuilt(unknown(&Relocation::affine(self, &row.affine)))).collect();
         for (time, steps) in &times {
             let value = Affine::atom(Atom::Index(FIRST_UNKNOWN + time));
             outside.push(Constraint::non_negative(value.clone()));
@@ -231,19 +176,24 @@ fn mentions_time(params: &[Param], affine: &Affine) -> bool {
 /// Beyond the variables of any kernel.
 const FIRST_UNKNOWN: u32 = 1 << 24;
 
-/// Copies an expression of a nest into the whole.
-type Copy<'a> = &'a mut dyn FnMut(&mut Exprs, ExprId, &mut Exprs) -> ExprId;
-
-struct Rewritten<'a, 'b>(&'a Joining<'b>);
-
-impl Rules for Rewritten<'_, '_> {
-    fn affine(&mut self, affine: &Affine) -> Affine {
-        self.0.affine(affine)
+impl Relocation for Joining<'_> {
+    fn affine(&self, affine: &Affine) -> Affine {
+        affine.substitute(&mut |atom| match atom {
+            Atom::Param(ParamId(p)) => Some(Affine::param(self.params[*p as usize])),
+            Atom::Index(_) | Atom::Floor(..) => None,
+        })
     }
 
-    fn access(&mut self, exprs: &mut Exprs, buffer: TensorId, mut subscripts: Vec<Affine>) -> ExprId {
-        let buffer = self.0.place(buffer, &mut subscripts);
-        exprs.access(buffer, subscripts)
+    fn variable(&self, variable: LoopId) -> LoopId {
+        variable
+    }
+
+    fn place(&self, buffer: TensorId, subscripts: &mut Vec<Affine>) -> TensorId {
+        let (place, fixed) = &self.buffers[buffer.0 as usize];
+        let mut fixed = fixed.clone();
+        fixed.sort();
+        fixed.into_iter().for_each(|(dimension, time)| subscripts.insert(dimension, Affine::param(time)));
+        *place
     }
 }
 

@@ -13,8 +13,10 @@
 //! value of the outermost index that the item covers, and the number of the item.
 //! [`verify`](verify()) lists the invariants.
 
+pub mod inside;
 pub mod join;
 pub mod print;
+mod relocate;
 pub mod verify;
 
 pub use crate::scalar::Real;
@@ -525,6 +527,23 @@ pub fn leaves(steps: &[Step]) -> Vec<&Leaf> {
         }
     }
     steps.iter().flat_map(of_step).collect()
+}
+
+/// Does something with every expression of some steps.
+fn for_each_expr(steps: &mut [Step], each: &mut dyn FnMut(&mut ExprId)) {
+    let of_leaf = |leaf: &mut Leaf, each: &mut dyn FnMut(&mut ExprId)| {
+        each(&mut leaf.body);
+        if let Some(Panels { by_row, by_lane, by_term, .. }) = &mut leaf.panels {
+            [by_row, by_lane, by_term].into_iter().flatten().for_each(each);
+        }
+    };
+    for step in steps {
+        match step {
+            Step::Tile(tile) => for_each_expr(&mut tile.steps, each),
+            Step::Leaf(leaf) => of_leaf(leaf, each),
+            Step::Together(together) => together.leaves.iter_mut().for_each(|leaf| of_leaf(leaf, each)),
+        }
+    }
 }
 
 /// The value of an expression in sizes.

@@ -39,6 +39,16 @@ pub fn grouped(edges: &[Vec<usize>], component: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
+/// A definition that another one, which is not in its circle, reads although it stands later.
+pub fn read_before(program: &Program) -> Option<TensorId> {
+    let reads = reads(program);
+    let circle = components(&reads);
+    let early = |(number, reads): (usize, &Vec<usize>)| {
+        reads.iter().copied().find(|&read| read >= number && circle[read] != circle[number])
+    };
+    reads.iter().enumerate().find_map(early).map(|number| program.definitions[number].tensor)
+}
+
 /// The circles among the definitions: those of several, and those of one that reads itself.
 pub fn circles(program: &Program) -> Vec<Vec<usize>> {
     let is_circle = |unit: &Vec<usize>| unit.len() > 1 || reads_itself(program, &program.definitions[unit[0]]);

@@ -13,8 +13,10 @@ use std::collections::HashMap;
 pub fn verify(program: &Program) -> Result<(), String> {
     let mut readers: HashMap<TensorId, Vec<(usize, Vec<super::Affine>)>> = HashMap::new();
     let mut known: Vec<bool> = program.tensors.iter().map(|t| t.kind == TensorKind::Input).collect();
-    let order: Vec<usize> = super::circles::units(program).into_iter().flatten().collect();
-    ensure(order.is_sorted(), || "a definition is read before it stands".into())?;
+    let early = super::circles::read_before(program);
+    ensure(early.is_none(), || {
+        format!("{} is read before its definition", program[early.unwrap_or(TensorId(0))].name)
+    })?;
     for (number, definition) in program.definitions.iter().enumerate() {
         verify_definition(program, definition)?;
         for id in program.exprs.postorder(definition.body) {
