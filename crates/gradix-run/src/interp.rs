@@ -120,7 +120,7 @@ impl<'a> Machine<'a> {
                 Stage::Definition(number) => {
                     self.compute_elements(*number, fixed.get(number).map_or(&[], Vec::as_slice))?;
                 }
-                Stage::Level(Level { members, falling, stages }) => {
+                Stage::Level(Level { members, falling, stages, .. }) => {
                     let extent = |&(number, index): &(usize, usize)| {
                         self.arrays[&self.program.definitions[number].tensor].shape[index]
                     };

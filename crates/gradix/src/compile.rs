@@ -18,7 +18,7 @@ use crate::lower::lower;
 use crate::nest::join::join;
 use crate::nest::verify::{Verified, holds};
 use crate::nest::{self, Nest};
-use crate::program::{Definition, ParamKind, Program, Tensor, TensorId, TensorKind};
+use crate::program::{Definition, ParamId, ParamKind, Program, Tensor, TensorId, TensorKind};
 use crate::program::{circles, print};
 use crate::scalar::Real;
 use crate::schedule::{self, Manner, Schedule, arrange, name, schedule};
@@ -49,7 +49,10 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
     let inside = steps_inside(&divided, given);
     let (mut parts, mut nests) = (Vec::new(), Vec::new());
     for (number, part) in divided.parts.iter().enumerate() {
-        let is_inside = inside.iter().any(|&stage| divide::parts_of(&divided.stages[stage]).contains(&number));
+        let is_inside = divided.stages.iter().any(|stage| match stage {
+            divide::Stage::Time { time, .. } => inside.contains(time) && divide::parts_of(stage).contains(&number),
+            divide::Stage::Part(_) => false,
+        });
         let manner = if is_inside { Manner::OneItem } else { Manner::Shared };
         let (part, nest) = compile_part(&part.program, given, (real, target), little && !is_inside, manner)?;
         parts.push(part);
@@ -59,8 +62,8 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
     Ok(Compiled { parts, nest: nest.with_steps_inside(&inside) })
 }
 
-/// The stages of a divided program, by position, whose steps are so short that one thread goes through all of them.
-fn steps_inside(divided: &Divided, given: &[Int]) -> Vec<usize> {
+/// What the stages go through whose steps are so short that one thread does all of them.
+fn steps_inside(divided: &Divided, given: &[Int]) -> Vec<ParamId> {
     let work = |part: &usize| {
         let program = &divided.parts[*part].program;
         let estimate = estimate(program, given);
@@ -68,11 +71,13 @@ fn steps_inside(divided: &Divided, given: &[Int]) -> Vec<usize> {
     };
     let is_short = |stage: &divide::Stage| {
         let parts = divide::parts_of(stage);
-        matches!(stage, divide::Stage::Time { .. })
-            && parts.iter().map(work).fold(0.0, f64::max) <= cost::SHORT_STEP_ADDITIONS
+        parts.iter().map(work).fold(0.0, f64::max) <= cost::SHORT_STEP_ADDITIONS
     };
-    let stages = divided.stages.iter().enumerate();
-    stages.filter(|(_, stage)| is_short(stage)).map(|(position, _)| position).collect()
+    let short = |stage: &divide::Stage| match stage {
+        divide::Stage::Time { time, .. } => is_short(stage).then_some(*time),
+        divide::Stage::Part(_) => None,
+    };
+    divided.stages.iter().filter_map(short).collect()
 }
 
 /// Compiles a program without recurrences; with plain loops if there is little to do.

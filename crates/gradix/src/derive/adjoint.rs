@@ -93,7 +93,8 @@ impl Path {
     fn narrowed(&self, exprs: &mut Exprs, condition: CondId, domain: &[Constraint]) -> Path {
         let mut path = self.clone();
         let mut cases = guard::cases(exprs, condition, true);
-        if cases.len() > 1 {
+        let is_straight = |(case, _): &guard::Case| case.iter().all(|row| row.affine.is_straight());
+        if cases.len() > 1 && cases.iter().all(is_straight) {
             cases.retain(|(case, _)| !system::is_empty(&[domain, &self.guard, case].concat()));
         }
         let (constraints, rest) = match cases.as_slice() {

@@ -7,8 +7,9 @@
 use crate::diagnostic::Diagnostic;
 use crate::domain::guard;
 use crate::domain::system::{self, Found};
+use crate::program::print;
 use crate::program::{
-    Affine, Atom, Constraint, Definition, Expr, ExprId, Places, Program, TensorId, TensorKind, circles,
+    Affine, Atom, Constraint, Definition, Expr, ExprId, Places, Program, TensorId, TensorKind, circles, distinct,
 };
 use gradix_int::Int;
 use std::collections::HashMap;
@@ -36,6 +37,28 @@ pub struct Level {
     pub falling: bool,
     /// What is done for each value.
     pub stages: Vec<Stage>,
+    /// The reads at an earlier value, each with why it is earlier: `h[t - 1]: t - 1 < t`.
+    pub reasons: Vec<String>,
+}
+
+/// The recurrences among stages as text: what each goes through, and why every read is earlier.
+pub fn explained(program: &Program, stages: &[Stage]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for stage in stages {
+        let Stage::Level(Level { members, falling, stages, reasons }) = stage else { continue };
+        let name = |number: &usize| program[program.definitions[*number].tensor].name.as_str();
+        let names: Vec<&str> = members.iter().map(|(number, _)| name(number)).collect();
+        let mut indices: Vec<&str> =
+            members.iter().map(|&(number, index)| program.definitions[number].indices[index].name.as_str()).collect();
+        indices.dedup();
+        let direction = if *falling { "falling" } else { "rising" };
+        lines.push(format!("{}: {} {direction}", names.join(", "), indices.join(", ")));
+        lines.extend(reasons.iter().map(|reason| format!("  {reason}")));
+        lines.extend(
+            explained(program, stages).into_iter().map(|line| format!("  then {line}").replace("  then   ", "    ")),
+        );
+    }
+    lines
 }
 
 /// The order of all named definitions of a program.
@@ -76,8 +99,8 @@ struct Read {
     subscripts: Vec<Affine>,
     /// Where it is evaluated.
     points: Vec<Constraint>,
-    /// The number of indices.
-    indices: usize,
+    /// The names of all indices.
+    names: Vec<String>,
 }
 
 fn reads_within(program: &Program, members: &[usize]) -> Vec<Read> {
@@ -87,8 +110,12 @@ fn reads_within(program: &Program, members: &[usize]) -> Vec<Read> {
         let definition = &program.definitions[number];
         walk.reader = number;
         let outputs: Vec<Affine> = (0..definition.rank).map(Affine::index).collect();
-        walk.definition(definition, outputs, Vec::new(), definition.rank);
+        let names = definition.indices[..definition.rank].iter().map(|index| index.name.clone()).collect();
+        walk.definition(definition, outputs, Vec::new(), names);
     }
+    // Of a condition such as `i != 0`, one case may never happen.
+    let context = program.size_context();
+    walk.found.retain(|read| !system::is_empty(&[&context, read.points.as_slice()].concat()));
     walk.found
 }
 
@@ -102,18 +129,18 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The reads of a definition whose outputs are given in the indices of the reader, of which there are `indices` so far.
+    /// The reads of a definition whose outputs are given in the indices of the reader, which have these names so far.
     fn definition(
         &mut self,
         definition: &Definition,
         outputs: Vec<Affine>,
         known: Vec<Constraint>,
-        mut indices: usize,
+        mut names: Vec<String>,
     ) {
         let mut map = outputs;
-        for _ in definition.rank..definition.indices.len() {
-            map.push(Affine::index(indices));
-            indices += 1;
+        for index in &definition.indices[definition.rank..] {
+            map.push(Affine::index(names.len()));
+            names.push(index.name.clone());
         }
         let mut points = known;
         points.extend(definition.domain().iter().map(|row| row.with_indices(&map)));
@@ -123,27 +150,26 @@ impl Walk<'_> {
             for guard in &guards {
                 let rows = guard.iter().map(|row| row.with_indices(&map));
                 let points: Vec<Constraint> = points.iter().cloned().chain(rows).collect();
-                self.access(definition.tensor, access, tensor, &subscripts, points, indices);
+                self.access((definition.tensor, access), tensor, &subscripts, points, &names);
             }
         }
     }
 
     fn access(
         &mut self,
-        owner: TensorId,
-        access: ExprId,
+        (owner, access): (TensorId, ExprId),
         tensor: TensorId,
         subscripts: &[Affine],
         points: Vec<Constraint>,
-        indices: usize,
+        names: &[String],
     ) {
         if self.program[tensor].kind == TensorKind::Nested {
             let nested = self.program.definition_of(tensor).expect("a nested tensor is defined");
-            return self.definition(nested, subscripts.to_vec(), points, indices);
+            return self.definition(nested, subscripts.to_vec(), points, names.to_vec());
         }
         if let Some(&target) = self.numbers.get(&tensor) {
-            let (reader, subscripts) = (self.reader, subscripts.to_vec());
-            self.found.push(Read { reader, target, owner, access, subscripts, points, indices });
+            let (reader, subscripts, names) = (self.reader, subscripts.to_vec(), names.to_vec());
+            self.found.push(Read { reader, target, owner, access, subscripts, points, names });
         }
     }
 }
@@ -210,6 +236,9 @@ impl Search<'_> {
         }
         candidates.sort_by_key(|(left, ..)| left.len());
         candidates.into_iter().find_map(|(left, falling, assignment)| {
+            let is_left = |read: usize| left.iter().any(|(other, _)| *other == read);
+            let settled = open.iter().map(|(read, _)| *read).filter(|read| !is_left(*read));
+            let reasons = distinct(settled.map(|read| self.reason(read, &assignment, falling)));
             let left: Vec<(usize, Vec<Constraint>)> = left
                 .into_iter()
                 .map(|(read, mut equal)| {
@@ -222,8 +251,20 @@ impl Search<'_> {
             assignment.iter().for_each(|(&member, &index)| taken.entry(member).or_default().push(index));
             let stages = self.stages(members, &left, &taken)?;
             let members = members.iter().map(|&member| (member, assignment[&member])).collect();
-            Some(Level { members, falling, stages })
+            Some(Level { members, falling, stages, reasons })
         })
+    }
+
+    /// Why a read is earlier, as text.
+    fn reason(&self, read: usize, assignment: &Assignment, falling: bool) -> String {
+        let Read { target, subscripts, names, .. } = &self.reads[read];
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let shown = |affine: &Affine| print::affine(&self.program.params, &names, affine);
+        let (own, other) = self.values(read, assignment);
+        let subscripts: Vec<String> = subscripts.iter().map(shown).collect();
+        let name = &self.program[self.program.definitions[*target].tensor].name;
+        let sign = if falling { ">" } else { "<" };
+        format!("{name}[{}]: {} {sign} {}", subscripts.join(", "), shown(&other), shown(&own))
     }
 
     /// Every way to give each definition an index such that no read is at a later value.
@@ -339,10 +380,11 @@ impl Search<'_> {
         if !(0..chain.len()).all(closed) {
             return None;
         }
-        let offsets: Vec<usize> =
-            (0..chain.len()).map(|place| chain[..place].iter().map(|&read| self.reads[read].indices).sum()).collect();
+        let offsets: Vec<usize> = (0..chain.len())
+            .map(|place| chain[..place].iter().map(|&read| self.reads[read].names.len()).sum())
+            .collect();
         let indices = |place: usize| -> Vec<Affine> {
-            (0..self.reads[chain[place]].indices).map(|i| Affine::index(offsets[place] + i)).collect()
+            (0..self.reads[chain[place]].names.len()).map(|i| Affine::index(offsets[place] + i)).collect()
         };
         let mut rows = self.context.clone();
         for (place, &read) in chain.iter().enumerate() {

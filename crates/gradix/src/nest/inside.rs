@@ -9,15 +9,15 @@ use super::{Kernel, LoopId, Nest, Scope, Stage, Step, Tile, Time, Work};
 use crate::program::{Affine, Atom, ParamId, Range, TensorId};
 use std::collections::HashMap;
 
-/// Puts the steps of some stages, by position, into a kernel each. All of their kernels have a single item.
-pub fn inside(nest: &mut Nest, chosen: &[usize]) {
+/// Puts the steps of outermost stages that go through these sizes into a kernel each. All of their kernels have a single item.
+pub fn inside(nest: &mut Nest, chosen: &[ParamId]) {
     let old = nest.clone();
     nest.kernels.clear();
     nest.stages.clear();
     let mut places = HashMap::new();
-    for (position, stage) in old.stages.iter().enumerate() {
+    for stage in &old.stages {
         let stage = match stage {
-            Stage::Time(time) if chosen.contains(&position) => one_kernel(nest, &old, time, &mut places),
+            Stage::Time(time) if chosen.contains(&time.param) => one_kernel(nest, &old, time, &mut places),
             stage => kept(nest, &old, stage, &mut places),
         };
         nest.stages.push(stage);
@@ -34,7 +34,8 @@ fn kept(nest: &mut Nest, old: &Nest, stage: &Stage, places: &mut HashMap<usize, 
     match stage {
         Stage::Kernel(number, below) => {
             places.insert(*number, nest.kernels.len());
-            nest.kernels.push(old.kernels[*number].clone());
+            let name = format!("kernel_{}", nest.kernels.len());
+            nest.kernels.push(Kernel { name, ..old.kernels[*number].clone() });
             Stage::Kernel(nest.kernels.len() - 1, below.clone())
         }
         Stage::Time(time) => {

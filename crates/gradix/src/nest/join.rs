@@ -113,7 +113,8 @@ impl<'a> Joining<'a> {
     /// Adds all kernels, and gives what is left to check.
     fn add(self, nest: &Verified) -> Result<Vec<Check>, String> {
         let (mut exprs, mut kernels) = (nest.exprs.clone(), nest.kernels.clone());
-        for kernel in &mut kernels {
+        for (number, kernel) in kernels.iter_mut().enumerate() {
+            kernel.name = format!("kernel_{}", self.first_kernel + number);
             relocate(&mut kernel.steps, &mut exprs, &self);
             let Work { low, high, step, .. } = &mut kernel.work;
             for affine in [low, high, step] {

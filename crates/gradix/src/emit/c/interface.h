@@ -42,8 +42,7 @@ size_t NAME_workspace_bytes(const NAME_sizes *sizes);
 /* Computes all outputs. The workspace may start at any address and hold anything; if it has 0 bytes, it may be NULL. */
 int NAME_run(const NAME_sizes *sizes, const NAME_inputs *in, const NAME_outputs *out, void *workspace);
 
-$items
-#ifdef __cplusplus
+$items#ifdef __cplusplus
 }
 #endif
 #endif

@@ -69,8 +69,8 @@ impl Verified {
     }
 
     /// With steps of recurrences inside kernels: what was proved for every step stays proved.
-    pub fn with_steps_inside(mut self, stages: &[usize]) -> Verified {
-        super::inside::inside(&mut self.nest, stages);
+    pub fn with_steps_inside(mut self, times: &[ParamId]) -> Verified {
+        super::inside::inside(&mut self.nest, times);
         self
     }
 
