@@ -206,6 +206,217 @@ def rnn(x, w, u, h0):
     return dict(h3=h)
 
 
+# Loops over time
+
+
+@example
+def linear_recurrence(a, b, h0):
+    h, state = [], h0
+    for factor, term in zip(a, b):
+        state = factor * state + term
+        h.append(state)
+    return dict(h=h)
+
+
+@example
+def prefix(x):
+    return dict(s=np.cumsum(x), p=np.cumprod(1 + x / 10), m=np.maximum.accumulate(x))
+
+
+@example
+def summed_area(x):
+    return dict(s=x.cumsum(0).cumsum(1))
+
+
+@example
+def tree_sum(x):
+    return dict(y=x.sum() ** 2)
+
+
+@example
+def selective_scan(x, d, a, b, c):
+    N, T, C = x.shape
+    h, y = np.zeros((N, C, a.shape[1])), np.zeros((N, T, C))
+    for t in range(T):
+        h = np.exp(d[:, t, :, None] * a) * h + (d * x)[:, t, :, None] * b[:, t, None, :]
+        y[:, t] = np.einsum("ns,nks->nk", c[:, t], h)
+    return dict(y=y)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@example
+def gru(x, w, u):
+    h, states = np.zeros(u.shape[1]), []
+    for step in x:
+        z, r = (sigmoid(w[q] @ step + u[q] @ h) for q in (0, 1))
+        h = (1 - z) * np.tanh(w[2] @ step + r * (u[2] @ h)) + z * h
+        states.append(h)
+    return dict(h=states)
+
+
+@example
+def lstm(x, w, u, b):
+    h = c = np.zeros((x.shape[1], u.shape[1]))
+    states = []
+    for step in x:
+        i, f, g, o = (step @ w[q].T + h @ u[q].T + b[q] for q in range(4))
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        states.append(h)
+    return dict(h=states)
+
+
+@example
+def heat_steps(u0, q, r):
+    states = [u0]
+    for source in q:
+        u = states[-1]
+        states.append(u + r * (np.roll(u, 1) - 2 * u + np.roll(u, -1)) + source)
+    return dict(u=states)
+
+
+@example
+def wave_steps(u0, c, d):
+    states = [u0, u0]
+    while len(states) < len(d):
+        u = np.pad(states[-1], 1)
+        states.append(2 * states[-1] - states[-2] + c**2 / 4 * (u[:-2] - 2 * states[-1] + u[2:]))
+    traces = np.array([state[len(u0) // 2] for state in states[: len(d)]])
+    return dict(loss=((traces - d) ** 2).sum())
+
+
+@example
+def gray_scott_steps(u0, v0, f):
+    u, v = u0, v0
+    for feed in f:
+        reaction = u * v**2
+        u, v = (
+            u - reaction + feed * (1 - u) + 0.2 * laplacian(u),
+            v + reaction - (feed + 0.06) * v + 0.1 * laplacian(v),
+        )
+    return dict(loss=(v**2).sum())
+
+
+@example
+def leapfrog(q0, p0, k):
+    places, momenta = [q0], [p0]
+    for strength in k:
+        momenta.append(momenta[-1] - 0.1 * strength * np.sin(places[-1]))
+        places.append(places[-1] + 0.1 * momenta[-1])
+    return dict(q=places, p=momenta)
+
+
+@example
+def runge_kutta(y0, f):
+    states = [y0]
+    for force in f:
+        y = states[-1]
+        slope = lambda y: np.array([y[1], force - np.sin(y[0])])  # noqa: E731
+        k1 = slope(y)
+        k2 = slope(y + 0.05 * k1)
+        k3 = slope(y + 0.05 * k2)
+        k4 = slope(y + 0.1 * k3)
+        states.append(y + 0.1 / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
+    return dict(y=states)
+
+
+@example
+def crf(e, w):
+    a = e[0]
+    for scores in e[1:]:
+        a = scores + np.log(np.exp(a[:, None] + w).sum(0))
+    return dict(z=np.log(np.exp(a).sum()))
+
+
+@example
+def hmm(e, w):
+    a = np.exp(e[0])
+    for scores in e[1:]:
+        a = np.exp(scores) * (a @ np.exp(w))
+    return dict(loglik=np.log(a.sum()))
+
+
+@example
+def viterbi(e, w):
+    v = e[0]
+    for scores in e[1:]:
+        v = scores + (v[:, None] + w).max(0)
+    return dict(best=v.max())
+
+
+@example
+def soft_dtw(x, y):
+    r = np.full((len(x) + 1, len(y) + 1), 20.0)
+    r[0, 0] = 0
+    for i, j in np.ndindex(len(x), len(y)):
+        neighbours = np.array([r[i, j + 1], r[i + 1, j], r[i, j]])
+        r[i + 1, j + 1] = (x[i] - y[j]) ** 2 - np.log(np.exp(-neighbours).sum())
+    return dict(d=r[-1, -1])
+
+
+@example
+def edit_distance(c, gap):
+    d = np.zeros((c.shape[0] + 1, c.shape[1] + 1))
+    d[:, 0] = gap**2 * np.arange(d.shape[0])
+    d[0, :] = gap**2 * np.arange(d.shape[1])
+    for i, j in np.ndindex(*c.shape):
+        d[i + 1, j + 1] = min(d[i, j] + c[i, j], d[i, j + 1] + gap**2, d[i + 1, j] + gap**2)
+    return dict(y=d[-1, -1])
+
+
+@example
+def kalman(y, q, r):
+    mean, variance, means, nll = 0.0, 1.0, [], 0.0
+    for value in y:
+        predicted = variance + q**2 + 0.1
+        spread = predicted + r**2 + 0.1
+        nll += (value - mean) ** 2 / spread + np.log(spread)
+        mean += predicted / spread * (value - mean)
+        variance = (1 - predicted / spread) * predicted
+        means.append(mean)
+    return dict(m=means, nll=nll)
+
+
+@example
+def sinkhorn(c, e):
+    N, M = c.shape
+    v = np.ones(M)
+    for strength in e:
+        kernel = np.exp(-c * (2 + strength))
+        u = 1 / N / (kernel @ v)
+        v = 1 / M / (kernel.T @ u)
+    return dict(cost=(c * u[:, None] * kernel * v).sum())
+
+
+@example
+def cholesky(B):
+    return dict(L=np.linalg.cholesky(B @ B.T + np.eye(len(B))))
+
+
+@example
+def lu(B):
+    F = B + 3 * np.eye(len(B))
+    for k in range(len(F)):
+        F[k + 1 :, k] /= F[k, k]
+        F[k + 1 :, k + 1 :] -= np.outer(F[k + 1 :, k], F[k, k + 1 :])
+    return dict(F=F)
+
+
+@example
+def substitution(L, b):
+    lower = np.tril(L) + 2 * np.eye(len(b))
+    return dict(x=np.linalg.solve(lower.T, np.linalg.solve(lower, b)))
+
+
+@example
+def tridiagonal(a, b, c, f):
+    matrix = np.diag(3 + b) + np.diag(a[1:], -1) + np.diag(c[:-1], 1)
+    return dict(x=np.linalg.solve(matrix, f))
+
+
 # Pooling and resampling
 
 

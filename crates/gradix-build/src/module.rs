@@ -117,6 +117,7 @@ impl Module<'_> {
                     let member = given.iter().find(|member| member.number == number).expect("free sizes are members");
                     format!("sizes.{}", field(member))
                 }
+                ParamKind::Time(_) => "0".into(),
                 ParamKind::Fixed(value) => value.to_string(),
                 ParamKind::Smallest(parts) => several(parts, "min"),
                 ParamKind::Largest(parts) => several(parts, "max"),

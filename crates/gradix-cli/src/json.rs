@@ -91,6 +91,7 @@ impl Scope<'_> {
     fn param(&self, name: &str, kind: &ParamKind) -> Value {
         match kind {
             ParamKind::Free => json!({ "name": name, "kind": "free" }),
+            ParamKind::Time(steps) => json!({ "name": name, "kind": "time", "steps": self.affine(steps) }),
             ParamKind::Fixed(value) => json!({ "name": name, "kind": "fixed", "value": integer(value) }),
             ParamKind::Smallest(of) => json!({ "name": name, "kind": "smallest", "of": self.affines(of) }),
             ParamKind::Largest(of) => json!({ "name": name, "kind": "largest", "of": self.affines(of) }),

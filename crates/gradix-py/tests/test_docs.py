@@ -8,7 +8,7 @@ import pytest
 from programs import ROOT
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-PAGES = ["README.md", "crates/gradix-py/README.md", "docs/python.md"]
+PAGES = ["README.md", "crates/gradix-py/README.md", "docs/python.md", "docs/loops.md"]
 
 
 @pytest.mark.parametrize("name", ["", "._arrays", "._errors", "._notebook", "._program", ".jax", ".torch"])

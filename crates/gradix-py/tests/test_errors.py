@@ -1,5 +1,6 @@
 """Mistakes: one family of exceptions, with places and hints; never anything else."""
 
+import importlib.util
 import inspect
 import pickle
 import random
@@ -273,4 +274,5 @@ def test_a_program_without_arguments_has_no_derivative():
 
 
 def test_the_package_lists_what_it_imports_on_demand():
-    assert {"torch", "jax", "compile"} <= set(dir(gx))
+    installed = {name for name in ("torch", "jax") if importlib.util.find_spec(name)}
+    assert "compile" in dir(gx) and {"torch", "jax"} & set(dir(gx)) == installed

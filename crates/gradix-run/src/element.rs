@@ -20,7 +20,14 @@ pub trait Element: Real + sealed::Sealed {
     ///
     /// # Safety
     /// As for [`Vm::kernel`].
-    unsafe fn run(vm: &Vm<Self>, kernel: usize, buffers: &[*mut Self], local: *mut Self, items: Range<usize>);
+    unsafe fn run(
+        vm: &Vm<Self>,
+        kernel: usize,
+        sizes: &[i64],
+        buffers: &[*mut Self],
+        local: *mut Self,
+        items: Range<usize>,
+    );
 }
 
 impl Element for f64 {
@@ -35,9 +42,16 @@ impl Element for f64 {
         if let Translated::F64(vm) = kernels { Some(vm) } else { None }
     }
     #[inline(never)]
-    unsafe fn run(vm: &Vm<f64>, kernel: usize, buffers: &[*mut f64], local: *mut f64, items: Range<usize>) {
+    unsafe fn run(
+        vm: &Vm<f64>,
+        kernel: usize,
+        sizes: &[i64],
+        buffers: &[*mut f64],
+        local: *mut f64,
+        items: Range<usize>,
+    ) {
         // SAFETY: the caller's promise.
-        unsafe { vm.kernel(kernel, buffers, local, items) }
+        unsafe { vm.kernel(kernel, sizes, buffers, local, items) }
     }
 }
 
@@ -53,9 +67,16 @@ impl Element for f32 {
         if let Translated::F32(vm) = kernels { Some(vm) } else { None }
     }
     #[inline(never)]
-    unsafe fn run(vm: &Vm<f32>, kernel: usize, buffers: &[*mut f32], local: *mut f32, items: Range<usize>) {
+    unsafe fn run(
+        vm: &Vm<f32>,
+        kernel: usize,
+        sizes: &[i64],
+        buffers: &[*mut f32],
+        local: *mut f32,
+        items: Range<usize>,
+    ) {
         // SAFETY: the caller's promise.
-        unsafe { vm.kernel(kernel, buffers, local, items) }
+        unsafe { vm.kernel(kernel, sizes, buffers, local, items) }
     }
 }
 

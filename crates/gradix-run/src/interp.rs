@@ -1,6 +1,7 @@
 //! The oracle: evaluates a program directly, element by element, short and obvious.
 //!
-//! Named definitions are computed in order, each element once. Nested ones are computed where they are
+//! Named definitions are computed in order, each element once; those of a recurrence in the order that was proven for them,
+//! level by level. Nested ones are computed where they are
 //! first read and remembered, so that a branch that is not taken costs nothing. Every access is checked,
 //! and every arithmetic operation is counted.
 
@@ -10,7 +11,8 @@ use crate::files::Dtype;
 use crate::interrupt;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::program::{Program, TensorId, TensorKind};
+use gradix::domain::order::{Level, Stage, order};
+use gradix::program::{Places, Program, TensorId, TensorKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -112,30 +114,76 @@ impl<'a> Machine<'a> {
 
     fn run(mut self) -> Result<Outcome, Diagnostic> {
         for definition in &self.program.definitions {
-            let code = std::rc::Rc::new(Code::new(self.program, definition, self.sizes, self.dtype)?);
-            self.code.insert(definition.tensor, code.clone());
+            let code = Code::new(self.program, definition, self.sizes, self.dtype)?;
+            self.code.insert(definition.tensor, std::rc::Rc::new(code));
             if self.program[definition.tensor].kind == TensorKind::Nested {
                 self.remembered.insert(definition.tensor, HashMap::new());
                 continue;
             }
             let shape = self.shape(definition.tensor)?;
-            let count = shape.iter().product();
-            let mut data = Vec::with_capacity(count);
-            let mut point = vec![0i64; code.rank];
-            for _ in 0..count {
-                data.push(self.element(definition.tensor, &code, &point)?);
-                for (position, extent) in point.iter_mut().zip(&shape).rev() {
-                    *position += 1;
-                    if (*position as usize) < *extent {
-                        break;
-                    }
-                    *position = 0;
-                }
-            }
+            let data = vec![f64::NAN; shape.iter().product()];
             self.arrays.insert(definition.tensor, Array { shape, data });
         }
+        let stages = order(self.program).map_err(|error| error.describe(self.program, &Places::default()))?;
+        self.compute(&stages, &mut HashMap::new())?;
         let results = self.program.outputs.iter().map(|t| (self.program[*t].name.clone(), self.arrays[t].clone()));
         Ok(Outcome { results: results.collect(), operations: self.operations })
+    }
+
+    /// Computes stages in order; `fixed` has the indices, by definition, that levels around them give a value.
+    fn compute(&mut self, stages: &[Stage], fixed: &mut HashMap<usize, Vec<(usize, usize)>>) -> Result<(), Diagnostic> {
+        for stage in stages {
+            match stage {
+                Stage::Definition(number) => {
+                    self.compute_elements(*number, fixed.get(number).map_or(&[], Vec::as_slice))?;
+                }
+                Stage::Level(Level { members, falling, stages, .. }) => {
+                    let extent = |&(number, index): &(usize, usize)| {
+                        self.arrays[&self.program.definitions[number].tensor].shape[index]
+                    };
+                    let steps = members.iter().map(extent).max().unwrap_or(0);
+                    for step in 0..steps {
+                        let value = if *falling { steps - 1 - step } else { step };
+                        for &(number, index) in members {
+                            fixed.entry(number).or_default().push((index, value));
+                        }
+                        self.compute(stages, fixed)?;
+                        for (number, _) in members {
+                            fixed.entry(*number).or_default().pop();
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the elements of a definition at which these indices have these values.
+    fn compute_elements(&mut self, number: usize, fixed: &[(usize, usize)]) -> Result<(), Diagnostic> {
+        let tensor = self.program.definitions[number].tensor;
+        let (code, shape) = (self.code[&tensor].clone(), self.arrays[&tensor].shape.clone());
+        let mut ranges: Vec<(usize, usize)> = shape.iter().map(|&extent| (0, extent)).collect();
+        for &(index, value) in fixed {
+            ranges[index] = (value, (value + 1).min(shape[index]));
+        }
+        if ranges.iter().any(|(low, high)| low >= high) {
+            return Ok(());
+        }
+        let mut point: Vec<i64> = ranges.iter().map(|&(low, _)| low as i64).collect();
+        let count: usize = ranges.iter().map(|(low, high)| high - low).product();
+        for _ in 0..count {
+            let value = self.element(tensor, &code, &point)?;
+            let place = offset(&point, &shape).ok_or_else(|| failed("an element is outside of its tensor"))?;
+            self.arrays.get_mut(&tensor).expect("a named tensor").data[place] = value;
+            for (position, &(low, high)) in point.iter_mut().zip(&ranges).rev() {
+                *position += 1;
+                if (*position as usize) < high {
+                    break;
+                }
+                *position = low as i64;
+            }
+        }
+        Ok(())
     }
 
     fn shape(&mut self, tensor: TensorId) -> Result<Vec<usize>, Diagnostic> {

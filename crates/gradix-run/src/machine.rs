@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
-use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Scope, Verified};
-use gradix::program::{Param, ParamKind, Program, TensorId};
+use gradix::nest::{self, Buffer, Lifetime, MAX_SIZE, Scope, Verified};
+use gradix::program::{Affine, Param, ParamId, ParamKind, Program, TensorId};
 
 use crate::buffers::{Block, padded};
 use crate::element::Element;
@@ -21,7 +21,7 @@ use crate::layout;
 use crate::native::{self, Compiler, Kernels, Settings};
 use crate::note::Note;
 use crate::vm::Vm;
-use crate::{memory, threads};
+use crate::{interrupt, memory, threads};
 
 /// A nest that can be run, with the memory that it works in.
 pub struct Machine {
@@ -65,9 +65,44 @@ struct Plan {
     /// The places of temporaries; 0 for other buffers.
     offsets: Vec<usize>,
     kernels: Vec<Share>,
+    stages: Vec<Stage>,
     translated: Option<Arc<Translated>>,
     temporary_bytes: usize,
     local_bytes: usize,
+}
+
+/// When kernels are run; times are the numbers of sizes.
+#[derive(Clone, Debug)]
+enum Stage {
+    /// If each of these steps is below a number.
+    Kernel {
+        number: usize,
+        below: Vec<(usize, i64)>,
+    },
+    Time {
+        time: usize,
+        steps: i64,
+        falling: bool,
+        stages: Vec<Stage>,
+    },
+}
+
+impl Stage {
+    fn at(stages: &[nest::Stage], sizes: &[Int]) -> Option<Vec<Stage>> {
+        let number = |affine: &Affine| i64::try_from(&nest::evaluate(affine, sizes)).ok();
+        let each = |stage: &nest::Stage| match stage {
+            nest::Stage::Kernel(kernel, below) => {
+                let below = below.iter().map(|(ParamId(time), steps)| Some((*time as usize, number(steps)?)));
+                Some(Stage::Kernel { number: *kernel, below: below.collect::<Option<_>>()? })
+            }
+            nest::Stage::Time(time) => {
+                let stages = Stage::at(&time.stages, sizes)?;
+                let ParamId(own) = time.param;
+                Some(Stage::Time { time: own as usize, steps: number(&time.steps)?, falling: time.falling, stages })
+            }
+        };
+        stages.iter().map(each).collect()
+    }
 }
 
 /// A kernel's work.
@@ -184,23 +219,12 @@ impl Machine {
         let pointers: Vec<*mut T> = nest.buffers.iter().enumerate().map(pointer).collect();
         let locals: Vec<*mut T> = self.locals.iter().map(|block| block.start().cast()).collect();
         let translated = plan.translated.as_deref().and_then(T::translated);
-        let call = Call { code, translated, sizes: &plan.numbers, pointers: &pointers, locals: &locals };
         let threads = threads.min(locals.len());
-        for (number, kernel) in plan.kernels.iter_mut().enumerate() {
-            let threads = if kernel.quick { 1 } else { threads.min(kernel.items) };
-            let start = Instant::now();
-            // SAFETY: `call` was made from sizes whose checks hold, and from buffers with the elements that the nest touches,
-            // as the caller promises; `share_items` gives each item once, inside `0..items`, and different numbers to
-            // threads at work, so that every call has the local memory of `thread` to itself.
-            let run = |thread: usize, items: Range<usize>| unsafe { call.items(number, thread, items) };
-            if kernel.quick && kernel.items > 0 {
-                run(0, 0..kernel.items);
-            } else if !threads::share_items(threads, kernel.items, &run) {
-                return false;
-            }
-            kernel.quick = start.elapsed() * threads as u32 <= if kernel.quick { 2 * QUICK } else { QUICK };
-        }
-        true
+        let mut call =
+            Call { code, translated, sizes: &mut plan.numbers, pointers: &pointers, locals: &locals, threads };
+        // SAFETY: the call was made from sizes whose checks hold, and from buffers with the elements that the nest touches,
+        // as the caller promises.
+        unsafe { call.stages(&plan.stages, &mut plan.kernels) }
     }
 
     /// The bytes that are held besides inputs and outputs.
@@ -246,8 +270,9 @@ impl Compiled {
             (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F32)),
         };
         let translated = translated.transpose().map_err(|error| Note::new(error.message))?.map(Arc::new);
+        let stages = Stage::at(&self.nest.stages, &nest_sizes).ok_or_else(too_large)?;
         let sizes = sizes.to_vec();
-        Ok(Plan { sizes, numbers, offsets, kernels, translated, temporary_bytes, local_bytes })
+        Ok(Plan { sizes, numbers, offsets, kernels, stages, translated, temporary_bytes, local_bytes })
     }
 
     /// The sizes of the nest, from those of the program: the free ones are the same.
@@ -283,15 +308,67 @@ impl Compiled {
 struct Call<'a, T> {
     code: &'a Code,
     translated: Option<&'a Vm<T>>,
-    sizes: &'a [i64],
+    sizes: &'a mut [i64],
     pointers: &'a [*mut T],
     locals: &'a [*mut T],
+    threads: usize,
 }
 
 // SAFETY: the pointers are only passed on; `items` says what has to hold for what they point to.
 unsafe impl<T: Element> Sync for Call<'_, T> {}
 
 impl<T: Element> Call<'_, T> {
+    /// Runs stages one after the other, for all steps; `false` if the run was interrupted.
+    ///
+    /// # Safety
+    ///
+    /// The call was made from sizes whose checks hold, and from buffers with the elements that the nest touches.
+    unsafe fn stages(&mut self, stages: &[Stage], kernels: &mut [Share]) -> bool {
+        for stage in stages {
+            match stage {
+                Stage::Kernel { number, below } => {
+                    if below.iter().all(|(time, steps)| self.sizes[*time] < *steps) {
+                        // SAFETY: as the caller promises.
+                        if !unsafe { self.kernel(*number, &mut kernels[*number]) } {
+                            return false;
+                        }
+                    }
+                }
+                Stage::Time { time, steps, falling, stages } => {
+                    for step in 0..*steps {
+                        self.sizes[*time] = if *falling { steps - 1 - step } else { step };
+                        // SAFETY: as the caller promises; what was checked holds at all steps.
+                        if !unsafe { self.stages(stages, kernels) } || interrupt::is_due() {
+                            return false;
+                        }
+                    }
+                    self.sizes[*time] = 0;
+                }
+            }
+        }
+        true
+    }
+
+    /// Runs a kernel on all threads, unless it is quick; `false` if it was interrupted.
+    ///
+    /// # Safety
+    ///
+    /// As for [`stages`](Self::stages).
+    unsafe fn kernel(&self, number: usize, share: &mut Share) -> bool {
+        let threads = if share.quick { 1 } else { self.threads.min(share.items) };
+        let start = Instant::now();
+        // SAFETY: as the caller promises; `share_items` gives each item once, inside `0..items`, and different numbers to
+        // threads at work, so that every call has the local memory of `thread` to itself.
+        let run = |thread: usize, items: Range<usize>| unsafe { self.items(number, thread, items) };
+        if share.quick && share.items > 0 {
+            run(0, 0..share.items);
+        } else if !threads::share_items(threads, share.items, &run) {
+            return false;
+        }
+        share.quick = start.elapsed() * threads as u32 <= if share.quick { 2 * QUICK } else { QUICK };
+        true
+    }
+
     /// # Safety
     ///
     /// As for [`Kernels::call`] and [`Vm::kernel`], which ask for the same; the local memory is that of `thread`.
@@ -303,7 +380,7 @@ impl<T: Element> Call<'_, T> {
                 kernels.call(kernel, self.sizes, self.pointers, local, items.start as i64, items.end as i64);
             },
             // SAFETY: as the caller promises.
-            (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, self.pointers, local, items) },
+            (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, self.sizes, self.pointers, local, items) },
             (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
         }
     }

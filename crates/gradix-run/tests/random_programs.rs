@@ -8,6 +8,7 @@ mod support;
 
 use random::floors::floors;
 use random::generate::generate;
+use random::recurrences::recurrences;
 use random::shrink::shrink;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +26,12 @@ fn random_programs_keep_every_promise() {
 fn random_floors_keep_every_promise() {
     let small = |seed| Plan { small: true, runs: 5, ..plan(seed) };
     keep_every_promise(floors, small, 1, 400);
+}
+
+#[test]
+fn random_recurrences_keep_every_promise() {
+    let small = |seed| Plan { small: true, ..plan(seed) };
+    keep_every_promise(recurrences, small, 1, 300);
 }
 
 /// What is printed about panics is the same for all threads, so one test at a time.

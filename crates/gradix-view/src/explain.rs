@@ -1,6 +1,7 @@
 //! Explanations: the integer algebra behind each derivative, as text and as pictures of lattices.
 
 use gradix::Program;
+use gradix::domain::order::{explained, order};
 use gradix::explain::{AccessReport, Case};
 use gradix_int::{Int, Matrix};
 
@@ -8,7 +9,7 @@ use crate::lattice::{self, Lattice};
 
 pub use crate::lattice::sizes;
 
-/// The matrices and the solved index sets behind accesses, one after the other.
+/// The order of recurrences, and the matrices and the solved index sets behind accesses, one after the other.
 ///
 /// ```
 /// let ast = gradix::syntax::parse("input x[N]\ny[i in 0..N // 2] = x[2*i]").unwrap();
@@ -17,8 +18,15 @@ pub use crate::lattice::sizes;
 /// assert!(gradix_view::explain::text(&program, &reports).contains("divisibility: β % 2 == 0"));
 /// ```
 pub fn text(program: &Program, reports: &[AccessReport]) -> String {
-    let texts: Vec<String> = reports.iter().map(|report| access(program, report)).collect();
+    let accesses = reports.iter().map(|report| access(program, report));
+    let texts: Vec<String> = orders(program).into_iter().chain(accesses).collect();
     texts.join("\n")
+}
+
+/// The order in which recurrences are computed, and why every read is earlier.
+fn orders(program: &Program) -> Option<String> {
+    let lines = explained(program, &order(program).ok()?);
+    (!lines.is_empty()).then(|| lines.iter().fold("order\n".to_string(), |text, line| format!("{text}  {line}\n")))
 }
 
 /// The reports with these numbers, all if there are none.

@@ -6,17 +6,22 @@
 //!
 //! A program can be economised in more than one way; each way that comes into question is a candidate, made with all
 //! passes. [`compile`] compares them and keeps its reason as a [`Choice`].
+//!
+//! A program with recurrences is [divided](mod@crate::divide) into parts without. Each goes this way on its own; then their nests
+//! are joined.
 
 use crate::diagnostic::Diagnostic;
+use crate::divide::{self, Divided, divide};
 use crate::domain::estimate::estimate;
 use crate::economise::{economise, economise_lean, with_exact_ties};
 use crate::lower::lower;
+use crate::nest::join::join;
 use crate::nest::verify::{Verified, holds};
 use crate::nest::{self, Nest};
-use crate::program::print;
-use crate::program::{ParamKind, Program, Tensor, TensorId, TensorKind};
+use crate::program::{Definition, ParamId, ParamKind, Program, Tensor, TensorId, TensorKind};
+use crate::program::{circles, print};
 use crate::scalar::Real;
-use crate::schedule::{self, Schedule, arrange, name, schedule};
+use crate::schedule::{self, Manner, Schedule, arrange, name, schedule};
 use crate::target::{Target, cost};
 use gradix_int::Int;
 use std::fmt;
@@ -32,21 +37,70 @@ use std::fmt;
 /// let compiled = gradix::compile(&program, &[1000.into(), 100.into()], Real::F64, &AVX512).unwrap();
 /// assert_eq!(compiled.nest.kernels.len(), 1);
 /// assert!(print(&compiled.nest).contains("sum k in 0..=K - 1 lanes"));
-/// assert!(compiled.choice.to_string().starts_with("fewest operations: "));
+/// assert!(compiled.parts[0].choice.to_string().starts_with("fewest operations: "));
 /// ```
 pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
-    if is_little(program, given)
-        && let Ok(plain) = make(Candidate::Plain, program, given, (real, target))?.verified(Choice::Little)
+    let little = is_little(program, given);
+    if circles::circles(program).is_empty() {
+        let (part, nest) = compile_part(program, given, (real, target), little, Manner::Shared)?;
+        return Ok(Compiled { parts: vec![part], nest });
+    }
+    let divided = divide(program)?;
+    let inside = steps_inside(&divided, given);
+    let (mut parts, mut nests) = (Vec::new(), Vec::new());
+    for (number, part) in divided.parts.iter().enumerate() {
+        let is_inside = divided.stages.iter().any(|stage| match stage {
+            divide::Stage::Time { time, .. } => inside.contains(time) && divide::parts_of(stage).contains(&number),
+            divide::Stage::Part(_) => false,
+        });
+        let manner = if is_inside { Manner::OneItem } else { Manner::Shared };
+        let (part, nest) = compile_part(&part.program, given, (real, target), little && !is_inside, manner)?;
+        parts.push(part);
+        nests.push(nest);
+    }
+    let nest = join(&divided, nests).map_err(|what| Diagnostic::error("run", what))?;
+    Ok(Compiled { parts, nest: nest.with_steps_inside(&inside) })
+}
+
+/// What the stages go through whose steps are so short that one thread does all of them.
+fn steps_inside(divided: &Divided, given: &[Int]) -> Vec<ParamId> {
+    let work = |part: &usize| {
+        let program = &divided.parts[*part].program;
+        let estimate = estimate(program, given);
+        additions(program, &estimate)
+    };
+    let is_short = |stage: &divide::Stage| {
+        let parts = divide::parts_of(stage);
+        parts.iter().map(work).fold(0.0, f64::max) <= cost::SHORT_STEP_ADDITIONS
+    };
+    let short = |stage: &divide::Stage| match stage {
+        divide::Stage::Time { time, .. } => is_short(stage).then_some(*time),
+        divide::Stage::Part(_) => None,
+    };
+    divided.stages.iter().filter_map(short).collect()
+}
+
+/// Compiles a program without recurrences; with plain loops if there is little to do.
+fn compile_part(
+    program: &Program,
+    given: &[Int],
+    (real, target): (Real, &Target),
+    little: bool,
+    manner: Manner,
+) -> Result<(CompiledPart, Verified), Diagnostic> {
+    if little
+        && let Ok(plain) =
+            make(Candidate::Plain, program, given, (real, target), Manner::Plain)?.verified(Choice::Little)
         && stays_inside(&plain, given)
     {
         return Ok(plain);
     }
-    let fast = make(Candidate::Fast, program, given, (real, target))?;
+    let fast = make(Candidate::Fast, program, given, (real, target), manner)?;
     let (stored, room) = (fast.stored(given), room(program, given));
     if stored <= room {
         return fast.verified(Choice::Fits { stored, room });
     }
-    let lean = make(Candidate::Lean, program, given, (real, target))?;
+    let lean = make(Candidate::Lean, program, given, (real, target), manner)?;
     let instead = lean.stored(given);
     match instead < stored {
         true => lean.verified(Choice::Leaner { stored: instead, fast: stored, room }),
@@ -60,6 +114,7 @@ fn make(
     program: &Program,
     given: &[Int],
     (real, target): (Real, &Target),
+    manner: Manner,
 ) -> Result<Made, Diagnostic> {
     let economised = match candidate {
         Candidate::Plain => with_exact_ties(program)?,
@@ -73,7 +128,7 @@ fn make(
     }
     let sizes = estimate(&named, given);
     let arranged = arrange(&named, &sizes, real, target);
-    let schedule = schedule(&arranged, &sizes, (real, target), candidate == Candidate::Plain);
+    let schedule = schedule(&arranged, &sizes, (real, target), manner);
     let nest = lower(&arranged, &schedule, target);
     Ok(Made { economised, arranged, schedule, nest })
 }
@@ -99,14 +154,21 @@ enum Candidate {
 /// What a program becomes on its way to loops.
 #[derive(Clone, Debug)]
 pub struct Compiled {
+    /// The parts between recurrences, and those at each of their steps; a single one if there is no recurrence.
+    pub parts: Vec<CompiledPart>,
+    /// The loops, with the proof that no access leaves its buffer.
+    pub nest: Verified,
+}
+
+/// What a program without recurrences becomes on its way to loops.
+#[derive(Clone, Debug)]
+pub struct CompiledPart {
     /// The same values with fewer operations.
     pub economised: Program,
     /// With copies and another order of dimensions, and without what is computed again at each use.
     pub arranged: Program,
     /// What was decided for the arranged program.
     pub schedule: Schedule,
-    /// The loops, with the proof that no access leaves its buffer.
-    pub nest: Verified,
     /// Why this and no other candidate.
     pub choice: Choice,
 }
@@ -114,15 +176,20 @@ pub struct Compiled {
 impl Compiled {
     /// One of the values on the way, as text.
     pub fn print(&self, stage: Stage) -> Result<String, Diagnostic> {
-        match stage {
-            Stage::Economised => print::print(&self.economised),
-            Stage::Arranged => print::print(&self.arranged),
+        let printed = |part: &CompiledPart| match stage {
+            Stage::Economised => print::print(&part.economised),
+            Stage::Arranged => print::print(&part.arranged),
             Stage::Schedule => {
-                let (name, decisions) = (self.nest.target.name, schedule::print(&self.arranged, &self.schedule));
-                Ok(format!("for {name}: {}\n\n{decisions}", self.choice))
+                let (name, decisions) = (self.nest.target.name, schedule::print(&part.arranged, &part.schedule));
+                Ok(format!("for {name}: {}\n\n{decisions}", part.choice))
             }
             Stage::Nest => Ok(nest::print(&self.nest)),
+        };
+        if stage == Stage::Nest {
+            return printed(&self.parts[0]);
         }
+        let texts: Result<Vec<String>, Diagnostic> = self.parts.iter().map(printed).collect();
+        Ok(texts?.join("\n"))
     }
 }
 
@@ -201,10 +268,10 @@ struct Made {
 }
 
 impl Made {
-    fn verified(self, choice: Choice) -> Result<Compiled, Diagnostic> {
+    fn verified(self, choice: Choice) -> Result<(CompiledPart, Verified), Diagnostic> {
         let Made { economised, arranged, schedule, nest } = self;
         let nest = Verified::new(nest).map_err(|what| Diagnostic::error("run", what))?;
-        Ok(Compiled { economised, arranged, schedule, nest, choice })
+        Ok((CompiledPart { economised, arranged, schedule, choice }, nest))
     }
 
     /// The elements that are stored for other kernels to read, but for parts of reductions.
@@ -231,7 +298,7 @@ fn room(program: &Program, given: &[Int]) -> f64 {
 }
 
 /// Whether what `verify` could not prove for all sizes holds at the assumed ones.
-fn stays_inside(Compiled { arranged, nest, .. }: &Compiled, given: &[Int]) -> bool {
+fn stays_inside((CompiledPart { arranged, .. }, nest): &(CompiledPart, Verified), given: &[Int]) -> bool {
     let sizes: Vec<Int> = estimate(arranged, given).iter().map(|size| Int::from(*size as i64)).collect();
     nest.checks().iter().all(|check| holds(check, &sizes))
 }
@@ -239,15 +306,20 @@ fn stays_inside(Compiled { arranged, nest, .. }: &Compiled, given: &[Int]) -> bo
 /// Whether there is so little to do at these sizes that plain loops are made.
 pub fn is_little(program: &Program, sizes: &[Int]) -> bool {
     let estimate = &estimate(program, sizes);
-    let exprs = &program.exprs;
-    let extents: Vec<Vec<f64>> = program.definitions.iter().map(|d| schedule::extents(d, estimate)).collect();
-    if extents.iter().flatten().any(|extent| *extent > cost::PLAIN_LOOP_VALUES) {
+    let mut extents = program.definitions.iter().flat_map(|d| schedule::extents(d, estimate));
+    if extents.any(|extent| extent > cost::PLAIN_LOOP_VALUES) {
         return false;
     }
-    let work = program.definitions.iter().zip(&extents).map(|(definition, extents)| {
-        let points: f64 = extents.iter().product();
-        points * exprs.postorder(definition.body).into_iter().map(|id| cost::plain_operation(exprs, id)).sum::<f64>()
-    });
     let each = cost::PLAIN_ADDITIONS_PER_DEFINITION * program.definitions.len() as f64;
-    work.sum::<f64>() < cost::PLAIN_ADDITIONS.max(each)
+    additions(program, estimate) < cost::PLAIN_ADDITIONS.max(each)
+}
+
+/// What all definitions take in plain loops, in additions.
+fn additions(program: &Program, estimate: &[f64]) -> f64 {
+    let exprs = &program.exprs;
+    let of_definition = |definition: &Definition| {
+        let points: f64 = schedule::extents(definition, estimate).iter().product();
+        points * exprs.postorder(definition.body).into_iter().map(|id| cost::plain_operation(exprs, id)).sum::<f64>()
+    };
+    program.definitions.iter().map(of_definition).sum()
 }

@@ -23,6 +23,7 @@
 pub mod compile;
 pub mod derive;
 pub mod diagnostic;
+pub mod divide;
 pub mod domain;
 pub mod economise;
 pub mod emit;

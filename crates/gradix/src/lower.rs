@@ -3,7 +3,7 @@
 //! There is nothing left to choose. Leaves address whole tensors in the schedule; here, elements of what a group keeps to
 //! itself get their places in a slab or in a ring.
 
-use crate::nest::{FIRST, Kernel, Leaf, LoopId, Nest, Step, Tile};
+use crate::nest::{FIRST, Kernel, Leaf, LoopId, Nest, Stage, Step, Tile};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, ExprId, Exprs, Program, TensorId};
 use crate::schedule::{Schedule, Slab};
@@ -14,19 +14,20 @@ use std::collections::BTreeMap;
 /// The loops of a schedule.
 ///
 /// ```
-/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{arrange, name, schedule}, target::AVX512};
+/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{Manner, arrange, name, schedule}, target::AVX512};
 /// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
 /// let named = name(&gradix::resolve(&ast, &[]).unwrap().program).unwrap();
 /// let sizes = estimate(&named, &[1000.into(), 100.into()]);
 /// let arranged = arrange(&named, &sizes, Real::F64, &AVX512);
-/// let schedule = schedule(&arranged, &sizes, (Real::F64, &AVX512), false);
+/// let schedule = schedule(&arranged, &sizes, (Real::F64, &AVX512), Manner::Shared);
 /// let nest = lower(&arranged, &schedule, &AVX512);
 /// assert!(print(&nest).contains("sum k in 0..=K - 1 lanes"));
 /// ```
 pub fn lower(program: &Program, schedule: &Schedule, target: &Target) -> Nest {
     let Schedule { kernels, buffers, slabs, exprs, plain, .. } = schedule.clone();
     let (params, context) = (program.params.clone(), program.size_context());
-    let mut nest = Nest { params, context, buffers, exprs, kernels, target: *target, plain };
+    let stages = (0..kernels.len()).map(|number| Stage::Kernel(number, Vec::new())).collect();
+    let mut nest = Nest { params, context, buffers, exprs, kernels, stages, target: *target, plain };
     for Kernel { steps, .. } in &mut nest.kernels {
         place(steps, &mut nest.exprs, &mut Places { slabs: &slabs, tile: FIRST });
     }

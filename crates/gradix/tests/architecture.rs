@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "transform",
     "economise",
     "explain",
+    "divide",
     "nest",
     "schedule",
     "lower",
@@ -64,8 +65,8 @@ fn a_function_is_named_in_few_places() {
 /// The passes that decide, and the constants that they may have: limits of the time that compiling takes, and numbers of
 /// variables and tensors.
 const DECIDING: [&str; 6] = ["compile", "estimate", "economise", "schedule", "lower", "nest"];
-const NO_DECISIONS: [&str; 7] =
-    ["WIDEST_LANES", "SHOWN_CANDIDATES", "SAMPLED_POINTS", "FIRST_PART_ID", "FIRST", "LAST", "ITEM"];
+const NO_DECISIONS: [&str; 8] =
+    ["WIDEST_LANES", "SHOWN_CANDIDATES", "SAMPLED_POINTS", "FIRST_PART_ID", "FIRST", "LAST", "ITEM", "FIRST_UNKNOWN"];
 
 #[test]
 fn a_number_that_decides_speed_stands_in_the_table_of_costs() {

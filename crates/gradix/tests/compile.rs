@@ -49,13 +49,15 @@ fn what_is_economised_is_a_program() {
 #[test]
 fn little_to_do_is_done_in_plain_loops() {
     let compiled = compiled(&example("heat2d"), 6);
-    assert_eq!(compiled.choice, Choice::Little);
-    assert!(compiled.nest.plain && compiled.choice.to_string().starts_with("plain loops"));
+    assert_eq!(compiled.parts[0].choice, Choice::Little);
+    assert!(compiled.nest.plain && compiled.parts[0].choice.to_string().starts_with("plain loops"));
 }
 
 #[test]
 fn few_operations_are_taken_where_there_is_room() {
-    let Choice::Fits { stored, room } = compiled(&example("matmul"), 512).choice else { panic!("another choice") };
+    let Choice::Fits { stored, room } = compiled(&example("matmul"), 512).parts[0].choice else {
+        panic!("another choice")
+    };
     assert!(stored <= room);
 }
 
@@ -64,7 +66,13 @@ fn large_parts_are_avoided_where_there_is_no_room() {
     let text = "input x[N], z[N], w[N]\nf[i] = sum[j, k] exp(x[i] * z[j]) * exp(z[j] * w[k]) * sin(w[k] * x[i])";
     let derivative = derive(&program(text), &Default::default()).unwrap();
     let compiled = compiled(&derivative.program, 2048);
-    let Choice::Leaner { stored, fast, room } = compiled.choice else { panic!("{}", compiled.choice) };
+    let Choice::Leaner { stored, fast, room } = compiled.parts[0].choice else {
+        panic!("{}", compiled.parts[0].choice)
+    };
     assert!(stored < fast && room < fast);
-    assert!(compiled.choice.to_string().starts_with("fewer elements: 0 are stored"), "{}", compiled.choice);
+    assert!(
+        compiled.parts[0].choice.to_string().starts_with("fewer elements: 0 are stored"),
+        "{}",
+        compiled.parts[0].choice
+    );
 }

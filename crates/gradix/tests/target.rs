@@ -62,7 +62,7 @@ fn sums_of_a_register_tile_leave_registers_for_operands() {
 fn what_is_local_stays_in_the_second_cache_of_the_machine() {
     let small = Target { l2_bytes: AVX512.l2_bytes / 16, ..AVX512 };
     let tile = |target: &Target| {
-        let groups = compiled_at(4096, STENCIL, Real::F64, target).schedule.groups;
+        let groups = compiled_at(4096, STENCIL, Real::F64, target).parts.swap_remove(0).schedule.groups;
         groups.iter().map(|group| group.tile).max().unwrap()
     };
     assert!(tile(&small) < tile(&AVX512), "{} and {} rows", tile(&small), tile(&AVX512));
@@ -72,7 +72,7 @@ fn what_is_local_stays_in_the_second_cache_of_the_machine() {
 fn the_number_of_parts_of_a_sum_is_that_of_every_preset() {
     let parts = |target: &Target| {
         let compiled = compiled("input x[N, M]\nf = sum[i, j] x[i, j]^2", Real::F64, target);
-        compiled.schedule.groups.iter().find_map(|group| group.parts)
+        compiled.parts[0].schedule.groups.iter().find_map(|group| group.parts)
     };
     assert_eq!(Target::PRESETS.map(|target| parts(&target)), [Some(16); 4]);
 }

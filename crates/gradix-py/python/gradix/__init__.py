@@ -19,6 +19,7 @@ dx[i] = 2 * dy * x[i]
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from ._arrays import Arrays
@@ -70,7 +71,8 @@ for _public in (Explanation, Picture):
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "jax", "torch"]
+    # Tools look at all that is listed, so what can't be imported is not.
+    return [*__all__, *(name for name in ("jax", "torch") if importlib.util.find_spec(name))]
 
 
 def __getattr__(name: str) -> Any:

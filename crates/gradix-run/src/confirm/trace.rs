@@ -10,7 +10,7 @@ use crate::files::Dtype;
 use crate::gradient::shape;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::program::{Program, TensorId, TensorKind};
+use gradix::program::{Program, TensorId, TensorKind, circles};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -82,7 +82,8 @@ pub fn trace(
     meter: &mut Meter,
 ) -> Result<Trace, Halt> {
     let trace = Trace { tape: Tape::default(), coverage: Coverage::default(), tensors: HashMap::new() };
-    let mut tracer = Tracer { program, codes: HashMap::new(), nested: HashMap::new(), trace, meter };
+    let recurrent = circles::recurrent(program).into_keys().collect();
+    let mut tracer = Tracer { program, codes: HashMap::new(), remembered: HashMap::new(), recurrent, trace, meter };
     for id in program.inputs() {
         let Array { shape, data } = &inputs[&program[id].name];
         let tape = &mut tracer.trace.tape;
@@ -94,6 +95,8 @@ pub fn trace(
     for definition in &program.definitions {
         let code = Rc::new(Code::new(program, definition, sizes, Dtype::F64)?);
         tracer.codes.insert(definition.tensor, code);
+    }
+    for definition in &program.definitions {
         if program[definition.tensor].kind != TensorKind::Nested {
             let shape = shape(program, sizes, definition.tensor).ok_or(Halt::Work)?;
             let values = tracer.all(definition.tensor, &shape)?;
@@ -106,7 +109,9 @@ pub fn trace(
 struct Tracer<'a> {
     program: &'a Program,
     codes: HashMap<TensorId, Rc<Code>>,
-    nested: HashMap<(TensorId, Vec<i64>), Value>,
+    /// Elements of nested definitions and of recurrences, which are computed when they are first read.
+    remembered: HashMap<(TensorId, Vec<i64>), Value>,
+    recurrent: HashSet<TensorId>,
     trace: Trace,
     meter: &'a mut Meter,
 }
@@ -122,7 +127,12 @@ struct Point<'a> {
 impl Tracer<'_> {
     fn all(&mut self, tensor: TensorId, shape: &[usize]) -> Result<Vec<Value>, Halt> {
         let count = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent)).ok_or(Halt::Work)?;
-        (0..count).map(|number| self.element(tensor, &place_of(number, shape))).collect()
+        let is_recurrent = self.recurrent.contains(&tensor);
+        let element = |number: usize| match is_recurrent {
+            true => self.remembered(tensor, place_of(number, shape)),
+            false => self.element(tensor, &place_of(number, shape)),
+        };
+        (0..count).map(element).collect()
     }
 
     fn element(&mut self, tensor: TensorId, outputs: &[i64]) -> Result<Value, Halt> {
@@ -212,20 +222,20 @@ impl Tracer<'_> {
         let number = |subscript: &Linear| i64::try_from(subscript.at(place));
         let place: Result<Vec<i64>, _> = subscripts.iter().map(number).collect();
         let place = place.map_err(|_| failed("a subscript is too large"))?;
-        if self.program[tensor].kind == TensorKind::Nested {
-            return self.read_nested(tensor, place);
+        if self.program[tensor].kind == TensorKind::Nested || self.recurrent.contains(&tensor) {
+            return self.remembered(tensor, place);
         }
         let (shape, values) = &self.trace.tensors[&tensor];
         let outside = || failed(format!("'{}' was read outside its shape", self.program[tensor].name)).into();
         offset(&place, shape).map(|offset| values[offset]).ok_or_else(outside)
     }
 
-    fn read_nested(&mut self, tensor: TensorId, place: Vec<i64>) -> Result<Value, Halt> {
-        if let Some(&value) = self.nested.get(&(tensor, place.clone())) {
+    fn remembered(&mut self, tensor: TensorId, place: Vec<i64>) -> Result<Value, Halt> {
+        if let Some(&value) = self.remembered.get(&(tensor, place.clone())) {
             return Ok(value);
         }
         let value = self.element(tensor, &place)?;
-        self.nested.insert((tensor, place), value);
+        self.remembered.insert((tensor, place), value);
         Ok(value)
     }
 }

@@ -157,12 +157,20 @@ pub struct Translator<'a> {
     magnitudes: Vec<Option<i128>>,
     /// A point about the middle of the work.
     middle: Vec<i64>,
+    /// The variables of sizes that change from step to step, by number.
+    times: Vec<(u32, usize)>,
 }
 
 impl<'a> Translator<'a> {
     /// A translator for a kernel with so many variables, none of them bound.
     pub fn new(sizes: &'a [Int], variables: usize) -> Self {
-        Translator { sizes, magnitudes: vec![None; variables], middle: vec![0; variables] }
+        Translator { sizes, magnitudes: vec![None; variables], middle: vec![0; variables], times: Vec::new() }
+    }
+
+    /// Makes a size that takes the values `0..steps` a variable.
+    pub fn bind_time(&mut self, param: u32, variable: usize, steps: i64) -> Result<(), Diagnostic> {
+        self.times.push((param, variable));
+        self.bind(variable, i128::from(steps.max(0)), steps / 2)
     }
 
     /// How many variables the kernel has.
@@ -229,6 +237,11 @@ impl<'a> Translator<'a> {
                 Atom::Index(v) => {
                     linear.terms.push((*v as usize, factor as i64));
                     self.magnitudes.get(*v as usize).copied().flatten().ok_or_else(unbound)?
+                }
+                Atom::Param(ParamId(p)) if self.times.iter().any(|(time, _)| time == p) => {
+                    let variable = self.times.iter().find(|(time, _)| time == p).map_or(0, |(_, variable)| *variable);
+                    linear.terms.push((variable, factor as i64));
+                    self.magnitudes.get(variable).copied().flatten().ok_or_else(unbound)?
                 }
                 Atom::Param(ParamId(p)) => {
                     let size = number(self.sizes.get(*p as usize).ok_or_else(unbound)?)?;

@@ -38,8 +38,8 @@ pub use real::{Level, Real};
 use execute::{Buffer, Machine, Memory};
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{FIRST, ITEM, LAST, Nest, Step, Work};
-use gradix::program::TensorId;
+use gradix::nest::{FIRST, ITEM, LAST, Nest, Step, Work, evaluate};
+use gradix::program::{Affine, Param, ParamKind, TensorId};
 use leaf::{Frame, Plan, Way, plan};
 use linear::{Bounds, Translator};
 use std::ops::Range;
@@ -52,6 +52,8 @@ pub struct Vm<T> {
     /// The elements of each buffer.
     lengths: Vec<usize>,
     kernels: Vec<Items<T>>,
+    /// The numbers of the sizes that change from step to step: of every kernel, they are the last variables.
+    times: Vec<usize>,
     /// Memory that no thread uses now.
     idle: Mutex<Vec<Memory<T>>>,
 }
@@ -85,7 +87,8 @@ impl<T: Real> Vm<T> {
         let extents = (0..nest.buffers.len()).map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?;
         let context = Sizes { nest, sizes, lengths: &lengths, extents: &extents };
         let kernels = (0..nest.kernels.len()).map(|k| context.kernel(k)).collect::<Result<_, _>>()?;
-        Ok(Vm { level: Level::detect(), lengths, kernels, idle: Mutex::default() })
+        let times = times(nest).into_iter().map(|(param, _)| param as usize).collect();
+        Ok(Vm { level: Level::detect(), lengths, kernels, times, idle: Mutex::default() })
     }
 
     /// The same with no better instruction set than this one.
@@ -104,7 +107,7 @@ impl<T: Real> Vm<T> {
         self.kernels[kernel].local_elements
     }
 
-    /// Runs items of a kernel. `buffers` are in the order of the nest (those of local ones are not used), and `local`
+    /// Runs items of a kernel, at the steps that some of the `sizes` say. `buffers` are in the order of the nest (those of local ones are not used), and `local`
     /// is this thread's local memory: the kernel's local buffers in order, each padded to whole cache lines.
     ///
     /// # Panics
@@ -115,7 +118,7 @@ impl<T: Real> Vm<T> {
     /// that no other thread uses. While this runs nothing else touches the buffers but this function, in other threads,
     /// for other items of the same kernel; and the nest is right in that items don't write what others read or write.
     #[allow(unsafe_code, reason = "buffers are shared by threads that write different parts of them")]
-    pub unsafe fn kernel(&self, kernel: usize, buffers: &[*mut T], local: *mut T, items: Range<usize>) {
+    pub unsafe fn kernel(&self, kernel: usize, sizes: &[i64], buffers: &[*mut T], local: *mut T, items: Range<usize>) {
         let plan = &self.kernels[kernel];
         assert!(items.end <= plan.count && buffers.len() == self.lengths.len(), "items and buffers of the nest");
         let given = buffers.iter().zip(&self.lengths);
@@ -141,6 +144,9 @@ impl<T: Real> Vm<T> {
             lane: 0,
             pitch: 1,
         };
+        for (place, &time) in self.times.iter().enumerate() {
+            machine.point[plan.variables - self.times.len() + place] = sizes[time];
+        }
         plan.run(&mut machine, items);
         if let Ok(mut idle) = self.idle.lock() {
             idle.push(machine.memory);
@@ -195,7 +201,13 @@ struct Sizes<'a> {
 impl Sizes<'_> {
     fn kernel<T: Real>(&self, number: usize) -> Result<Items<T>, Diagnostic> {
         let kernel = &self.nest.kernels[number];
-        let mut translator = Translator::new(self.sizes, kernel.variables.len());
+        let times = times(self.nest);
+        let variables = kernel.variables.len() + times.len();
+        let mut translator = Translator::new(self.sizes, variables);
+        for (place, (param, steps)) in times.into_iter().enumerate() {
+            let steps = i64::try_from(&evaluate(steps, self.sizes)).map_err(|_| too_large())?;
+            translator.bind_time(param, kernel.variables.len() + place, steps)?;
+        }
         let Work { low, high, step, .. } = &kernel.work;
         let (low, high) = (translator.number(low)?, translator.number(high)?);
         let step = translator.number(step)?.max(1);
@@ -215,7 +227,7 @@ impl Sizes<'_> {
             let padded = self.lengths[buffer].checked_next_multiple_of(T::PER_LINE);
             local_elements = padded.and_then(|length| local_elements.checked_add(length)).ok_or_else(too_large)?;
         }
-        Ok(Items { low, high, step, count, variables: kernel.variables.len(), locals, local_elements, steps })
+        Ok(Items { low, high, step, count, variables, locals, local_elements, steps })
     }
 
     fn parts<T: Real>(&self, steps: &[Step], translator: &mut Translator<'_>) -> Result<Vec<Part<T>>, Diagnostic> {
@@ -234,6 +246,17 @@ impl Sizes<'_> {
         }
         Ok(parts)
     }
+}
+
+/// The sizes that change from step to step, and how many steps each has.
+fn times(nest: &Nest) -> Vec<(u32, &Affine)> {
+    let params = nest.params.iter().enumerate();
+    let time = |(number, param): (usize, &'_ Param)| match &param.kind {
+        ParamKind::Time(_) => Some(number),
+        _ => None,
+    };
+    let numbers: Vec<usize> = params.filter_map(time).collect();
+    numbers.into_iter().filter_map(|number| Some((number as u32, nest.params[number].kind.parts().first()?))).collect()
 }
 
 fn too_large() -> Diagnostic {

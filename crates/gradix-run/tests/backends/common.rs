@@ -215,7 +215,7 @@ fn completed(program: &Program, mut sizes: Vec<Int>, first: usize) -> Vec<Int> {
     for (position, param) in program.params.iter().enumerate().skip(first) {
         let parts = |parts: &[gradix::program::Affine]| parts.iter().map(|a| evaluate(a, &sizes)).collect::<Vec<_>>();
         match &param.kind {
-            ParamKind::Free => {}
+            ParamKind::Free | ParamKind::Time(_) => {}
             ParamKind::Fixed(value) => sizes[position] = value.clone(),
             ParamKind::Smallest(affines) => sizes[position] = parts(affines).into_iter().min().unwrap(),
             ParamKind::Largest(affines) => sizes[position] = parts(affines).into_iter().max().unwrap(),

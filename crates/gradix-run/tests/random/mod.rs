@@ -5,5 +5,6 @@
 pub mod affine;
 pub mod floors;
 pub mod generate;
+pub mod recurrences;
 pub mod shrink;
 pub mod whole;

@@ -3,7 +3,7 @@
 
 use super::scope::{Point, Scope, definitions, inputs};
 use super::tape::{Slope, Tape, Value};
-use gradix::syntax::ast::{Ast, BinaryOp, CompareOp, Expr, ExprKind, ReduceOp, StatementKind};
+use gradix::syntax::ast::{Ast, BinaryOp, CompareOp, Definition, Expr, ExprKind, ReduceOp, StatementKind};
 use gradix_run::Array;
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,22 +11,30 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Brute {
     pub scope: Scope,
     pub tape: Tape,
-    tensors: HashMap<String, Vec<Value>>,
+    definitions: HashMap<String, Definition>,
+    /// The elements that are known so far.
+    tensors: HashMap<String, Vec<Option<Value>>>,
 }
 
 /// Evaluates every definition. No subscript may leave its tensor (see [`Scope::violation`]).
 pub fn brute(ast: &Ast, sizes: &BTreeMap<String, i64>, data: &HashMap<String, Array>) -> Brute {
-    let mut brute = Brute { scope: Scope::new(ast, sizes), tape: Tape::default(), tensors: HashMap::new() };
+    let (scope, tape, tensors) = (Scope::new(ast, sizes), Tape::default(), HashMap::new());
+    let definitions_by_name = definitions(ast).map(|d| (d.name.text.clone(), d.clone())).collect();
+    let mut brute = Brute { scope, tape, definitions: definitions_by_name, tensors };
     for input in inputs(ast) {
         let numbers = &data[&input.name.text].data;
-        let values = numbers.iter().map(|&number| brute.tape.input(number)).collect();
+        let values = numbers.iter().map(|&number| Some(brute.tape.input(number))).collect();
         brute.tensors.insert(input.name.text.clone(), values);
     }
     for definition in definitions(ast) {
-        let mut points = Vec::new();
-        brute.scope.each_element(definition, &mut |point| points.push(point.clone()));
-        let values = points.iter_mut().map(|point| brute.value(&definition.body, point)).collect();
-        brute.tensors.insert(definition.name.text.clone(), values);
+        let count = brute.scope.shapes[&definition.name.text].iter().product::<i64>();
+        brute.tensors.insert(definition.name.text.clone(), vec![None; count as usize]);
+    }
+    for definition in definitions(ast) {
+        let name = &definition.name.text;
+        for place in 0..brute.tensors[name].len() {
+            brute.element(name, place);
+        }
     }
     brute
 }
@@ -40,9 +48,10 @@ pub fn outputs(ast: &Ast) -> Vec<String> {
     }
     let mut used = Vec::new();
     for definition in definitions(ast) {
+        let own = &definition.name.text;
         super::scope::visit(&definition.body, &mut |e| match &e.kind {
-            ExprKind::Access { name, .. } => used.push(name.text.clone()),
-            ExprKind::Name(name) => used.push(name.clone()),
+            ExprKind::Access { name, .. } if name.text != *own => used.push(name.text.clone()),
+            ExprKind::Name(name) if name != own => used.push(name.clone()),
             _ => {}
         });
     }
@@ -52,14 +61,34 @@ pub fn outputs(ast: &Ast) -> Vec<String> {
 impl Brute {
     pub fn array(&self, name: &str) -> Array {
         let shape = self.scope.shapes[name].iter().map(|&extent| extent as usize).collect();
-        Array::new(shape, self.tensors[name].iter().map(|value| value.number).collect())
+        Array::new(shape, self.elements(name).map(|value| value.number).collect())
+    }
+
+    fn elements(&self, name: &str) -> impl Iterator<Item = Value> + '_ {
+        self.tensors[name].iter().map(|value| value.expect("it is evaluated"))
+    }
+
+    /// An element, which is evaluated when it is first asked for: this is all the order that there is.
+    fn element(&mut self, name: &str, place: usize) -> Value {
+        if let Some(value) = self.tensors[name][place] {
+            return value;
+        }
+        let definition = self.definitions[name].clone();
+        let (mut point, mut rest) = (Point::new(), place as i64);
+        for (binder, extent) in definition.indices.iter().zip(&self.scope.shapes[name]).rev() {
+            point.insert(0, (binder.name.text.clone(), rest % extent));
+            rest /= extent;
+        }
+        let value = self.value(&definition.body, &mut point);
+        self.tensors.get_mut(name).expect("a definition")[place] = Some(value);
+        value
     }
 
     /// The derivatives of `Σ seeds · results` by each of `wanted`.
     pub fn gradient(&self, seeds: &[(String, Array)], wanted: &[String]) -> Vec<Vec<Slope>> {
-        let values = seeds.iter().flat_map(|(name, seed)| self.tensors[name].iter().copied().zip(seed.data.clone()));
+        let values = seeds.iter().flat_map(|(name, seed)| self.elements(name).zip(seed.data.clone()));
         let seeds: Vec<(Value, f64)> = values.collect();
-        let all: Vec<Value> = wanted.iter().flat_map(|name| self.tensors[name].clone()).collect();
+        let all: Vec<Value> = wanted.iter().flat_map(|name| self.elements(name)).collect();
         let mut slopes = self.tape.scatter(&seeds, &all).into_iter();
         wanted.iter().map(|name| slopes.by_ref().take(self.tensors[name].len()).collect()).collect()
     }
@@ -72,14 +101,15 @@ impl Brute {
             ExprKind::Inf => Value::constant(f64::INFINITY),
             ExprKind::Name(name) => {
                 let hidden = point.iter().any(|(index, _)| index == name);
-                match self.tensors.get(name).filter(|_| !hidden) {
-                    Some(scalar) => scalar[0],
-                    None => self.number(expr, point),
+                match self.tensors.contains_key(name) && !hidden {
+                    true => self.element(name, 0),
+                    false => self.number(expr, point),
                 }
             }
             ExprKind::Access { name, subscripts } => {
                 let place = self.scope.place(&name.text, subscripts, point);
-                self.tensors[&name.text][place.expect("a legal subscript").expect("a place inside the tensor")]
+                let place = place.expect("a legal subscript").expect("a place inside the tensor");
+                self.element(&name.text, place)
             }
             ExprKind::Negate(a) => {
                 let a = self.value(a, point);
@@ -93,7 +123,7 @@ impl Brute {
             ExprKind::Call { function, arguments } if function.text == "pad" => {
                 let ExprKind::Access { name, subscripts } = &arguments[0].kind else { panic!("pad of an access") };
                 match self.scope.place(&name.text, subscripts, point).expect("a legal subscript") {
-                    Some(place) => self.tensors[&name.text][place],
+                    Some(place) => self.element(&name.text, place),
                     None => self.value(&arguments[1], point),
                 }
             }

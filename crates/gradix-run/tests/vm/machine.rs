@@ -2,8 +2,8 @@
 #![allow(unsafe_code, reason = "kernels take raw pointers")]
 
 use gradix::Int;
-use gradix::nest::{Nest, Scope};
-use gradix::program::TensorId;
+use gradix::nest::{Nest, Scope, Stage, evaluate};
+use gradix::program::{Affine, TensorId};
 use gradix_run::vm::{Level, Real, Vm};
 use std::collections::HashMap;
 
@@ -50,7 +50,8 @@ pub fn run_at<T: Real>(
         );
     }
     let pointers: Vec<Shared<T>> = buffers.iter_mut().map(|b| Shared(b.as_mut_ptr())).collect();
-    for kernel in 0..nest.kernels.len() {
+    let mut numbers: Vec<i64> = sizes.iter().map(|size| i64::try_from(size).unwrap()).collect();
+    for_each_kernel(&nest.stages, sizes, &mut numbers, &mut |kernel, numbers| {
         let count = vm.items(kernel);
         std::thread::scope(|scope| {
             for thread in 0..threads {
@@ -60,13 +61,34 @@ pub fn run_at<T: Real>(
                     let all: Vec<*mut T> = pointers.iter().map(|p| p.0).collect();
                     let items = count * thread / threads..count * (thread + 1) / threads;
                     // SAFETY: the buffers are as long as the nest says, and no two threads have the same items.
-                    unsafe { vm.kernel(kernel, &all, local.as_mut_ptr(), items) };
+                    unsafe { vm.kernel(kernel, numbers, &all, local.as_mut_ptr(), items) };
                 });
             }
         });
-    }
+    });
     let kept = nest.buffers.iter().enumerate().filter(|(_, buffer)| !matches!(buffer.scope, Scope::Local(_)));
     kept.map(|(b, _)| (nest.buffers[b].name.clone(), std::mem::take(&mut buffers[b]))).collect()
+}
+
+/// Calls `run` for kernels in their order, at all steps.
+fn for_each_kernel(stages: &[Stage], sizes: &[Int], numbers: &mut Vec<i64>, run: &mut dyn FnMut(usize, &[i64])) {
+    let number = |affine: &Affine| i64::try_from(&evaluate(affine, sizes)).unwrap();
+    for stage in stages {
+        match stage {
+            Stage::Kernel(kernel, below) => {
+                if below.iter().all(|(time, steps)| numbers[time.0 as usize] < number(steps)) {
+                    run(*kernel, numbers);
+                }
+            }
+            Stage::Time(time) => {
+                let steps = number(&time.steps);
+                for step in 0..steps {
+                    numbers[time.param.0 as usize] = if time.falling { steps - 1 - step } else { step };
+                    for_each_kernel(&time.stages, sizes, numbers, run);
+                }
+            }
+        }
+    }
 }
 
 struct Shared<T>(*mut T);

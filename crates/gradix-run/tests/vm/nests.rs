@@ -3,7 +3,7 @@
 use crate::machine::{run, run_at};
 use gradix::Int;
 use gradix::nest::{
-    Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Nest, Panels, Scope, Step, Tile, Together, Work,
+    Buffer, FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Nest, Panels, Scope, Stage, Step, Tile, Together, Work,
 };
 use gradix::program::{
     Affine, BinaryOp, Comparison, Cond, Constraint, Expr, ExprId, Exprs, Param, ParamId, ParamKind, Range, ReduceOp,
@@ -33,6 +33,7 @@ impl Builder {
             kernels: vec![kernel],
             target: gradix::target::AVX512,
             plain: false,
+            stages: vec![Stage::Kernel(0, Vec::new())],
         };
         Builder { nest, inputs: HashMap::new(), size }
     }

@@ -6,8 +6,9 @@
 use super::rules;
 use crate::diagnostic::Diagnostic;
 use crate::domain::guard::{self, Guard};
+use crate::domain::system;
 use crate::program::build::{self, Product};
-use crate::program::{Cond, CondId, Expr, ExprId, Exprs, TensorId};
+use crate::program::{Cond, CondId, Constraint, Expr, ExprId, Exprs, TensorId};
 use std::collections::{BTreeMap, HashSet};
 
 /// Where a contribution flows: index constraints, and conditions on values.
@@ -34,12 +35,13 @@ pub struct Flow {
 const MAX_PATHS: usize = 64;
 
 /// The derivatives of `root`, whose adjoint is `seed`, by every access to a tensor that is `active`.
-/// Where a rule wants the value of `root` itself, it gets `value`.
+/// Where a rule wants the value of `root` itself, it gets `value`. `domain` holds wherever `root` is evaluated.
 pub fn adjoint(
     exprs: &mut Exprs,
     root: ExprId,
     value: ExprId,
     seed: (Path, ExprId),
+    domain: &[Constraint],
     active: &dyn Fn(TensorId) -> bool,
 ) -> Result<Vec<Flow>, Diagnostic> {
     let live = active_nodes(exprs, root, active);
@@ -56,7 +58,7 @@ pub fn adjoint(
                 Expr::Access(..) => flows.push(Flow { access: id, path, value: adjoint }),
                 Expr::Unary(op, x) => {
                     if let Some(d) = rules::through_unary(exprs, op, x, y, adjoint)? {
-                        send(exprs, &mut pending, &live, x, path, d);
+                        send(exprs, &mut pending, &live, x, (path, d), domain);
                     }
                 }
                 Expr::Binary(op, a, b) => {
@@ -64,7 +66,7 @@ pub fn adjoint(
                     let (da, db) = rules::through_binary(exprs, op, (a, b), y, adjoint, wanted);
                     for (operand, d) in [(a, da), (b, db)] {
                         if let Some(d) = d {
-                            send(exprs, &mut pending, &live, operand, path.clone(), d);
+                            send(exprs, &mut pending, &live, operand, (path.clone(), d), domain);
                         }
                     }
                 }
@@ -74,8 +76,8 @@ pub fn adjoint(
                             continue;
                         }
                         let condition = if outcome { c } else { build::opposite(exprs, c) };
-                        let path = path.narrowed(exprs, condition);
-                        send(exprs, &mut pending, &live, branch, path, adjoint);
+                        let path = path.narrowed(exprs, condition, domain);
+                        send(exprs, &mut pending, &live, branch, (path, adjoint), domain);
                     }
                 }
             }
@@ -86,11 +88,16 @@ pub fn adjoint(
 }
 
 impl Path {
-    /// The path where a condition holds too: as index constraints where it is one case, otherwise as it is
+    /// The path where a condition holds too: as index constraints where the domain leaves it one case, otherwise as it is
     /// and with what all cases have in common.
-    fn narrowed(&self, exprs: &mut Exprs, condition: CondId) -> Path {
+    fn narrowed(&self, exprs: &mut Exprs, condition: CondId, domain: &[Constraint]) -> Path {
         let mut path = self.clone();
-        let (constraints, rest) = match guard::cases(exprs, condition, true).as_slice() {
+        let mut cases = guard::cases(exprs, condition, true);
+        let is_straight = |(case, _): &guard::Case| case.iter().all(|row| row.affine.is_straight());
+        if cases.len() > 1 && cases.iter().all(is_straight) {
+            cases.retain(|(case, _)| !system::is_empty(&[domain, &self.guard, case].concat()));
+        }
+        let (constraints, rest) = match cases.as_slice() {
             [(constraints, rest)] => (constraints.clone(), *rest),
             _ => (guard::facts(exprs, condition, true), Some(condition)),
         };
@@ -123,8 +130,8 @@ fn send(
     pending: &mut BTreeMap<ExprId, Vec<(Path, ExprId)>>,
     live: &HashSet<ExprId>,
     to: ExprId,
-    mut path: Path,
-    mut value: ExprId,
+    (mut path, mut value): (Path, ExprId),
+    domain: &[Constraint],
 ) {
     if !live.contains(&to) {
         return;
@@ -134,7 +141,7 @@ fn send(
         if exprs.as_constant(b) != Some(0.0) {
             break;
         }
-        path = path.narrowed(exprs, c);
+        path = path.narrowed(exprs, c, domain);
         value = a;
     }
     if Product::of(exprs, value).is_zero() {

@@ -1,11 +1,11 @@
 //! Forward mode: the tangent of every definition, from the first to the last.
 
-use super::{Derived, SeedInput, complete, reduction, reverse, rules};
+use super::{Derived, SeedInput, complete, reduction, rules};
 use crate::diagnostic::Diagnostic;
 use crate::lift;
 use crate::program::build;
 use crate::program::names::{self, fresh};
-use crate::program::{Definition, Expr, ExprId, Program, ReduceOp, Tensor, TensorId, TensorKind};
+use crate::program::{Definition, Expr, ExprId, Program, ReduceOp, Tensor, TensorId, TensorKind, circles};
 use std::collections::{HashMap, HashSet};
 
 /// `f_dot` for every result, given `x_dot` for every input.
@@ -14,7 +14,7 @@ pub fn forward(program: &Program, of: Vec<TensorId>, wrt: Vec<TensorId>) -> Resu
     let mut taken = names::taken(program);
     let mut generated = HashSet::new();
     let mut tangents: HashMap<TensorId, TensorId> = HashMap::new();
-    let active = reverse::active(program, &wrt);
+    let active = circles::depending(program, wrt.iter().copied());
     let mut seeds = Vec::new();
     for &x in &wrt {
         let name = fresh(&format!("{}_dot", program[x].name), &mut taken);
@@ -26,11 +26,10 @@ pub fn forward(program: &Program, of: Vec<TensorId>, wrt: Vec<TensorId>) -> Resu
     let mut results = Vec::new();
     for definition in &program.definitions {
         let tensor = definition.tensor;
-        let wanted = of.contains(&tensor);
-        if !active.contains(&tensor) && !wanted {
+        let record = program[tensor].clone();
+        if !active.contains(&tensor) && !of.contains(&tensor) {
             continue;
         }
-        let record = program[tensor].clone();
         let name = format!("{}_dot", record.name);
         let tangent = match record.kind {
             TensorKind::Nested => out.add_nested(name, record.rank),
@@ -39,8 +38,13 @@ pub fn forward(program: &Program, of: Vec<TensorId>, wrt: Vec<TensorId>) -> Resu
                 out.add_tensor(Tensor { name, ..record })
             }
         };
-        define_tangent(&mut out, definition, tangent, &tangents)?;
         tangents.insert(tensor, tangent);
+    }
+    for definition in &program.definitions {
+        let tensor = definition.tensor;
+        let wanted = of.contains(&tensor);
+        let Some(&tangent) = tangents.get(&tensor) else { continue };
+        define_tangent(&mut out, definition, tangent, &tangents)?;
         match wanted {
             true => results.push((of.iter().position(|f| *f == tensor), tangent)),
             false => {

@@ -5,12 +5,13 @@ use super::assemble::{self, Contribution};
 use super::gather::{self, Gathered, Spaces};
 use super::{names, reduction, rules, share};
 use crate::diagnostic::Diagnostic;
+use crate::domain::guard;
 use crate::lift;
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names::{self as program_names, fresh, fresh_where};
 use crate::program::{
-    Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind,
+    Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind, circles,
 };
 use crate::simplify::factor;
 use std::collections::{HashMap, HashSet};
@@ -47,6 +48,8 @@ pub struct Reverse {
     contributions: HashMap<TensorId, Vec<Contribution>>,
     /// Tensors whose adjoint can be 0 because a branch was not taken.
     masked: HashSet<TensorId>,
+    /// The definitions by number, each alone or with all others of its circle.
+    units: Rc<Vec<Vec<usize>>>,
 }
 
 /// The adjoint of a tensor while its definition is derived.
@@ -66,11 +69,12 @@ impl Reverse {
             reserved: program_names::reserved(program),
             forward: Rc::new(program.definitions.clone()),
             numbers: program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect(),
-            active: active(program, wrt),
+            active: circles::depending(program, wrt.iter().copied()),
             read: program.used_tensors(),
             batch: Vec::new(),
             contributions: HashMap::new(),
             masked: HashSet::new(),
+            units: Rc::new(circles::units(program)),
         }
     }
 
@@ -98,30 +102,71 @@ impl Reverse {
         self.masked.clear();
         // Results have the first choice of names.
         let names: Vec<String> = wrt.iter().map(|&x| self.free_name(&name(&self.out, &self.out[x].name))).collect();
-        for definition in Rc::clone(&self.forward).iter().rev() {
+        let seed_of = |tensor: TensorId| seeds.iter().find(|(f, _)| *f == tensor).map(|(_, s)| *s);
+        let forward = Rc::clone(&self.forward);
+        for unit in Rc::clone(&self.units).iter().rev() {
+            let definition = &forward[unit[0]];
+            if unit.len() > 1 || circles::reads_itself(&self.out, definition) {
+                let members: Vec<&Definition> = unit.iter().map(|&number| &forward[number]).collect();
+                self.derive_circle(&members, &seed_of, &name)?;
+                continue;
+            }
             let tensor = definition.tensor;
-            let seed = seeds.iter().find(|(f, _)| *f == tensor).map(|(_, s)| *s);
+            let seed = seed_of(tensor);
             let contributions = self.contributions.remove(&tensor).unwrap_or_default();
             if !self.active.contains(&tensor) || seed.is_none() && contributions.is_empty() {
                 continue;
             }
             let adjoint = match (seed, contributions.is_empty()) {
                 (Some(seed), true) => Adjoint::Seed(seed),
-                (seed, _) => Adjoint::Tensor(self.define_adjoint(definition, seed, contributions, &name)?),
+                (seed, _) => {
+                    let tensor = self.adjoint_tensor(definition, &name);
+                    self.define_adjoint(definition, tensor, seed, contributions)?;
+                    Adjoint::Tensor(tensor)
+                }
             };
             self.differentiate(definition, adjoint)?;
         }
         wrt.iter().zip(names).map(|(&x, name)| self.define_result(x, name)).collect()
     }
 
-    /// Defines the adjoint of an intermediate tensor.
-    fn define_adjoint(
+    /// Derives definitions that read each other: their adjoints do so, too, in the opposite order.
+    fn derive_circle(
         &mut self,
-        definition: &Definition,
-        seed: Option<Seed>,
-        contributions: Vec<Contribution>,
+        members: &[&Definition],
+        seed_of: &dyn Fn(TensorId) -> Option<Seed>,
         name: &impl Fn(&Program, &str) -> String,
-    ) -> Result<TensorId, Diagnostic> {
+    ) -> Result<(), Diagnostic> {
+        let is_reached = |d: &&&Definition| seed_of(d.tensor).is_some() || self.contributions.contains_key(&d.tensor);
+        let active: Vec<&Definition> = members.iter().copied().filter(|d| self.active.contains(&d.tensor)).collect();
+        if active.iter().filter(is_reached).count() == 0 {
+            return Ok(());
+        }
+        let chooses = |d: &&Definition| self.masked.contains(&d.tensor) || compares_values(&self.out, d.body);
+        if active.iter().any(chooses) {
+            self.masked.extend(active.iter().map(|d| d.tensor));
+        }
+        let mut adjoints = Vec::new();
+        for definition in active.iter().rev() {
+            let tensor = self.adjoint_tensor(definition, name);
+            let ((outputs, assumptions), zero) = (self.adjoint_outputs(definition), self.out.exprs.constant(0.0));
+            // It is known to be defined; its value follows when all contributions are there.
+            lift::define_pointwise(&mut self.out, tensor, outputs, assumptions, zero);
+            adjoints.push((*definition, tensor));
+        }
+        for &(definition, tensor) in &adjoints {
+            self.differentiate(definition, Adjoint::Tensor(tensor))?;
+        }
+        for (definition, tensor) in adjoints {
+            let contributions = self.contributions.remove(&definition.tensor).unwrap_or_default();
+            self.out.definitions.retain(|d| d.tensor != tensor);
+            self.define_adjoint(definition, tensor, seed_of(definition.tensor), contributions)?;
+        }
+        Ok(())
+    }
+
+    /// A tensor for the adjoint of an intermediate tensor.
+    fn adjoint_tensor(&mut self, definition: &Definition, name: &impl Fn(&Program, &str) -> String) -> TensorId {
         let record = self.out[definition.tensor].clone();
         let wanted = name(&self.out, &record.name);
         let rank = self.batch.len() + record.rank;
@@ -133,13 +178,22 @@ impl Reverse {
             }
         };
         self.generated.insert(tensor);
+        tensor
+    }
+
+    /// Defines the adjoint of an intermediate tensor.
+    fn define_adjoint(
+        &mut self,
+        definition: &Definition,
+        tensor: TensorId,
+        seed: Option<Seed>,
+        mut contributions: Vec<Contribution>,
+    ) -> Result<(), Diagnostic> {
         let (outputs, assumptions) = self.adjoint_outputs(definition);
-        let mut contributions = contributions;
         if let Some(seed) = seed {
-            contributions.insert(0, self.seed_contribution(seed, record.rank));
+            contributions.insert(0, self.seed_contribution(seed, definition.rank));
         }
-        self.define(tensor, outputs, assumptions, contributions)?;
-        Ok(tensor)
+        self.define(tensor, outputs, assumptions, contributions)
     }
 
     fn free_name(&mut self, wanted: &str) -> String {
@@ -225,7 +279,8 @@ impl Reverse {
         let path = Path { guard, values: path.values };
         let root = self.root_value(definition);
         let active = |tensor| self.active.contains(&tensor);
-        let mut flows = adjoint::adjoint(&mut self.out.exprs, definition.body, root, (path, seed), &active)?;
+        let domain = [definition.domain(), self.context.clone()].concat();
+        let mut flows = adjoint::adjoint(&mut self.out.exprs, definition.body, root, (path, seed), &domain, &active)?;
         share::share(&mut self.out, definition, &self.batch, &mut flows, &self.context)?;
         let masked = self.masked.contains(&definition.tensor);
         for flow in flows {
@@ -307,17 +362,10 @@ impl Rules for Settled<'_> {
     }
 }
 
-/// The tensors that depend on the inputs to derive by.
-pub fn active(program: &Program, wrt: &[TensorId]) -> HashSet<TensorId> {
-    let mut active: HashSet<TensorId> = wrt.iter().copied().collect();
-    for definition in &program.definitions {
-        let reads = program.exprs.postorder(definition.body).into_iter().any(|id| match &program.exprs[id] {
-            Expr::Access(tensor, _) => active.contains(tensor),
-            _ => false,
-        });
-        if reads {
-            active.insert(definition.tensor);
-        }
-    }
-    active
+/// Whether some choice in an expression depends on values.
+fn compares_values(program: &Program, root: ExprId) -> bool {
+    program.exprs.postorder(root).into_iter().any(|id| match &program.exprs[id] {
+        Expr::Select(condition, ..) => guard::has_values(&program.exprs, *condition),
+        _ => false,
+    })
 }

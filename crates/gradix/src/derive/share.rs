@@ -6,6 +6,7 @@
 
 use super::adjoint::Flow;
 use crate::diagnostic::Diagnostic;
+use crate::domain::bounds;
 use crate::domain::guard::Guard;
 use crate::lift;
 use crate::program::expr::Rewriter;
@@ -48,6 +49,11 @@ pub fn share(
                 assumptions: [definition.assumptions.as_slice(), &definition.conditions, &guard].concat(),
                 body: part,
             };
+            // Of a condition on indices in several cases, nothing is left around a part that stands alone.
+            let conditional = members.iter().any(|&member| !flows[member].path.values.is_empty());
+            if conditional && !bounds::stays_inside(program, part, &[context, &full.domain()].concat()) {
+                continue;
+            }
             let name = format!("{}_adj", program[definition.tensor].name);
             replaced.insert(part, lift::add(program, full, name, context, &[])?.0);
         }

@@ -50,6 +50,7 @@ fn completed(program: &Program, free: &[f64], given: usize) -> Vec<f64> {
         let at = |a: &Affine| a.estimate(&[], &values);
         let value = match &param.kind {
             ParamKind::Free => *assumed,
+            ParamKind::Time(steps) => at(steps) / 2.0,
             ParamKind::Fixed(value) => value.to_f64().value(),
             ParamKind::Smallest(parts) => parts.iter().map(at).fold(f64::INFINITY, f64::min),
             ParamKind::Largest(parts) => parts.iter().map(at).fold(f64::NEG_INFINITY, f64::max),

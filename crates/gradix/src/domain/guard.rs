@@ -161,6 +161,11 @@ impl Guarded {
         Guarded { known, cases: Vec::new() }
     }
 
+    /// What is known whatever the guards say.
+    pub fn known(&self) -> &[Constraint] {
+        &self.known
+    }
+
     /// What is known where a guard holds.
     pub fn under(&mut self, guard: &[Constraint]) -> &Facts<'static> {
         let place = self.cases.iter().position(|(case, _)| case == guard).unwrap_or_else(|| {

@@ -5,5 +5,6 @@ pub mod bounds;
 pub mod estimate;
 pub mod extent;
 pub mod guard;
+pub mod order;
 pub mod sizes;
 pub mod system;

@@ -206,7 +206,7 @@ fn solve_extent(program: &Program, equation: &Constraint, values: &mut [Option<I
 fn derived_value(kind: &ParamKind, values: &[Option<Int>]) -> Option<Int> {
     let parts = |parts: &[Affine]| parts.iter().map(|p| value_of(p, values)).collect::<Option<Vec<Int>>>();
     match kind {
-        ParamKind::Free => None,
+        ParamKind::Free | ParamKind::Time(_) => None,
         ParamKind::Fixed(value) => Some(value.clone()),
         ParamKind::Smallest(of) => parts(of)?.into_iter().min(),
         ParamKind::Largest(of) => parts(of)?.into_iter().max(),

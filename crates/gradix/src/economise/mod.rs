@@ -42,7 +42,7 @@ pub mod work;
 
 use crate::diagnostic::Diagnostic;
 use crate::program::expr::Rewriter;
-use crate::program::{Affine, Constraint, Definition, ExprId, Program, ReduceOp, TensorId, TensorKind, names};
+use crate::program::{Affine, Constraint, Definition, ExprId, Program, ReduceOp, TensorId, TensorKind, circles, names};
 use crate::simplify;
 use crate::target::cost;
 use canon::{Canon, Key};
@@ -74,6 +74,10 @@ pub fn economise_lean(program: &Program, estimate: &[f64]) -> Result<Program, Di
 }
 
 fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<Program, Diagnostic> {
+    // Of a program with recurrences, the parts are economised.
+    if !circles::circles(program).is_empty() {
+        return Ok(program.clone());
+    }
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
     let mut best = settled(with_exact_ties(program)?)?;

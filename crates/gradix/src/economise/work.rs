@@ -52,6 +52,7 @@ pub fn sizes(program: &Program, assumed: &HashMap<String, f64>) -> Vec<f64> {
         let parts = |parts: &[Affine]| parts.iter().map(|p| p.estimate(&[], &sizes)).collect::<Vec<f64>>();
         sizes.push(match &param.kind {
             ParamKind::Free => assumed.get(&param.name).copied().unwrap_or(1.0),
+            ParamKind::Time(steps) => steps.estimate(&[], &sizes) / 2.0,
             ParamKind::Fixed(number) => to_f64(number),
             ParamKind::Smallest(affines) => parts(affines).into_iter().fold(f64::INFINITY, f64::min),
             ParamKind::Largest(affines) => parts(affines).into_iter().fold(f64::NEG_INFINITY, f64::max),

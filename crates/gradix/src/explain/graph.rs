@@ -197,7 +197,10 @@ impl Graph {
             return self.value(program, definition, subscripts, part);
         }
         let label = element_label(&program[tensor].name, &subscripts);
-        let node = self.tensors[&program[tensor].name];
+        // Inside a circle, an element of another step stands for itself, so that the graph has no circle.
+        let Some(&node) = self.tensors.get(&program[tensor].name) else {
+            return self.shared(label, Shape::Element, part, Vec::new());
+        };
         if self.nodes[node].label == label { node } else { self.shared(label, Shape::Element, part, vec![node]) }
     }
 }

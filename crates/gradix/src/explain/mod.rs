@@ -18,10 +18,10 @@ use crate::derive::{Options, derive};
 use crate::diagnostic::{Diagnostic, Result};
 use crate::domain::guard::{self, Guard};
 use crate::program::expr::{Rewriter, Rules};
-use crate::program::print;
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, Range, Tensor, TensorId, TensorKind, names,
 };
+use crate::program::{circles, print};
 use crate::syntax::ast::{Ast, Statement, StatementKind};
 use gradix_int::{Int, IntegerSolution, Matrix, solve};
 use std::collections::HashSet;
@@ -110,7 +110,7 @@ pub struct Points {
 pub fn explain(program: &Program, wrt: Option<&[String]>, of: Option<&[String]>) -> Result<Vec<AccessReport>> {
     let inputs = chosen(program, program.inputs().collect(), wrt, "input")?;
     let results = chosen(program, program.outputs.clone(), of, "result")?;
-    let (active, needed) = (depending_on(program, &inputs), needed_by(program, &results));
+    let (active, needed) = (circles::depending(program, inputs), needed_by(program, &results));
     let mut reports = Vec::new();
     let mut number = 0;
     for definition in &program.definitions {
@@ -140,22 +140,12 @@ fn chosen(program: &Program, all: Vec<TensorId>, names: Option<&[String]>, what:
     if unknown.is_empty() { Ok(all.into_iter().filter(wanted).collect()) } else { Err(unknown) }
 }
 
-fn depending_on(program: &Program, inputs: &HashSet<TensorId>) -> HashSet<TensorId> {
-    let mut found = inputs.clone();
-    for definition in &program.definitions {
-        if reads(program, definition).iter().any(|tensor| found.contains(tensor)) {
-            found.insert(definition.tensor);
-        }
-    }
-    found
-}
-
 fn needed_by(program: &Program, results: &HashSet<TensorId>) -> HashSet<TensorId> {
     let mut found = results.clone();
-    for definition in program.definitions.iter().rev() {
-        if found.contains(&definition.tensor) {
-            found.extend(reads(program, definition));
-        }
+    let mut open: Vec<TensorId> = results.iter().copied().collect();
+    while let Some(tensor) = open.pop() {
+        let Some(definition) = program.definition_of(tensor) else { continue };
+        open.extend(reads(program, definition).into_iter().filter(|&read| found.insert(read)));
     }
     found
 }
@@ -380,6 +370,7 @@ fn contribution(
     let Program { definitions, exprs, .. } = &mut part;
     let reader = definitions.iter_mut().find(|one| one.tensor == holder).expect("part of its owner");
     reader.body = Rewriter::default().rewrite(exprs, reader.body, &mut Redirect { read, subscripts, copy });
+    without_circle(&mut part, owner);
     let options = Options { wrt: Some(vec![marked]), ..Options::default() };
     let mut derivative = derive(&part, &options).map_err(|mut errors| errors.remove(0))?.program;
     for tensor in &mut derivative.tensors {
@@ -411,6 +402,31 @@ fn only(program: &Program, owner: TensorId) -> Program {
     }
     part.outputs = vec![owner];
     part
+}
+
+/// What is left of the reads of a definition by itself are reads of an input.
+fn without_circle(part: &mut Program, owner: TensorId) {
+    if circles::circles(part).is_empty() {
+        return;
+    }
+    let name = format!("{}''", part[owner].name);
+    let copy = part.add_tensor(Tensor { name, kind: TensorKind::Input, ..part[owner].clone() });
+    let mut rewriter = Rewriter::default();
+    for definition in &mut part.definitions {
+        definition.body = rewriter.rewrite(&mut part.exprs, definition.body, &mut Elsewhere { read: owner, copy });
+    }
+}
+
+/// Lets all accesses to a tensor read another one.
+struct Elsewhere {
+    read: TensorId,
+    copy: TensorId,
+}
+
+impl Rules for Elsewhere {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        exprs.access(if tensor == self.read { self.copy } else { tensor }, subscripts)
+    }
 }
 
 /// Lets one access read another tensor.

@@ -13,7 +13,10 @@
 //! value of the outermost index that the item covers, and the number of the item.
 //! [`verify`](verify()) lists the invariants.
 
+pub mod inside;
+pub mod join;
 pub mod print;
+mod relocate;
 pub mod verify;
 
 pub use crate::scalar::Real;
@@ -80,12 +83,36 @@ pub struct Nest {
     pub buffers: Vec<Buffer>,
     /// All expressions.
     pub exprs: Exprs,
-    /// Run in order.
+    /// By number.
     pub kernels: Vec<Kernel>,
+    /// When each is run.
+    pub stages: Vec<Stage>,
     /// The machine that decisions were made for.
     pub target: Target,
     /// Whether there is so little to do that plain loops were made: the time to compile them counts for more.
     pub plain: bool,
+}
+
+/// What is run, in order.
+#[derive(Clone, Debug)]
+pub enum Stage {
+    /// A kernel, by number, if the steps at hand are below all of these numbers.
+    Kernel(usize, Vec<(ParamId, Affine)>),
+    /// Some stages for each step.
+    Time(Time),
+}
+
+/// A size that goes through the values `0..steps`.
+#[derive(Clone, Debug)]
+pub struct Time {
+    /// The size.
+    pub param: ParamId,
+    /// How many values there are, in other sizes.
+    pub steps: Affine,
+    /// Whether the last comes first.
+    pub falling: bool,
+    /// What is run for each value.
+    pub stages: Vec<Stage>,
 }
 
 /// Dense and row-major memory.
@@ -325,13 +352,36 @@ impl Nest {
     /// The lifetime of every buffer; `None` if nothing touches it.
     pub fn lifetimes(&self) -> Vec<Option<Lifetime>> {
         let mut lifetimes: Vec<Option<Lifetime>> = vec![None; self.buffers.len()];
+        let loops = self.loops();
         for (number, kernel) in self.kernels.iter().enumerate() {
+            // What is touched at one step may be needed at the next.
+            let (start, end) = loops
+                .iter()
+                .find(|(start, end)| (*start..=*end).contains(&number))
+                .copied()
+                .unwrap_or((number, number));
             for TensorId(buffer) in leaves(&kernel.steps).into_iter().flat_map(|leaf| self.touched_by(leaf)) {
                 let lifetime = &mut lifetimes[buffer as usize];
-                *lifetime = Some((lifetime.map_or(number, |(first, _)| first), number));
+                *lifetime = Some((lifetime.map_or(start, |(first, _)| first.min(start)), end));
             }
         }
         lifetimes
+    }
+
+    /// The first and the last kernel of each outermost loop over steps.
+    fn loops(&self) -> Vec<(usize, usize)> {
+        fn kernels(stages: &[Stage]) -> Vec<usize> {
+            let each = |stage: &Stage| match stage {
+                Stage::Kernel(number, _) => vec![*number],
+                Stage::Time(time) => kernels(&time.stages),
+            };
+            stages.iter().flat_map(each).collect()
+        }
+        let inside = self.stages.iter().filter_map(|stage| match stage {
+            Stage::Time(time) => Some(kernels(&time.stages)),
+            Stage::Kernel(..) => None,
+        });
+        inside.filter_map(|numbers| Some((*numbers.iter().min()?, *numbers.iter().max()?))).collect()
     }
 
     /// The buffers that a leaf reads or writes.
@@ -351,6 +401,8 @@ impl Nest {
         for param in &self.params {
             let size = match &param.kind {
                 ParamKind::Free => given.next().cloned().unwrap_or(Int::ZERO),
+                // It takes its values while the kernels run.
+                ParamKind::Time(_) => Int::ZERO,
                 ParamKind::Fixed(value) => value.clone(),
                 ParamKind::Smallest(parts) => {
                     parts.iter().map(|part| evaluate(part, &sizes)).min().unwrap_or(Int::ZERO)
@@ -475,6 +527,23 @@ pub fn leaves(steps: &[Step]) -> Vec<&Leaf> {
         }
     }
     steps.iter().flat_map(of_step).collect()
+}
+
+/// Does something with every expression of some steps.
+fn for_each_expr(steps: &mut [Step], each: &mut dyn FnMut(&mut ExprId)) {
+    let of_leaf = |leaf: &mut Leaf, each: &mut dyn FnMut(&mut ExprId)| {
+        each(&mut leaf.body);
+        if let Some(Panels { by_row, by_lane, by_term, .. }) = &mut leaf.panels {
+            [by_row, by_lane, by_term].into_iter().flatten().for_each(each);
+        }
+    };
+    for step in steps {
+        match step {
+            Step::Tile(tile) => for_each_expr(&mut tile.steps, each),
+            Step::Leaf(leaf) => of_leaf(leaf, each),
+            Step::Together(together) => together.leaves.iter_mut().for_each(|leaf| of_leaf(leaf, each)),
+        }
+    }
 }
 
 /// The value of an expression in sizes.

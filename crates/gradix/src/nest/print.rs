@@ -1,8 +1,8 @@
 //! A [`Nest`] as text, for people and for tests.
 
-use super::{Buffer, Kernel, Kind, Leaf, Nest, Panels, Scope, Step, Tile, Together};
+use super::{Buffer, Kernel, Kind, Leaf, Nest, Panels, Scope, Stage, Step, Tile, Time, Together};
 use crate::program::print;
-use crate::program::{Affine, Constraint, ExprId, Range, ReduceOp, TensorId};
+use crate::program::{Affine, Constraint, ExprId, ParamId, Range, ReduceOp, TensorId};
 use crate::target::PanelSize;
 use std::fmt::{self, Write};
 
@@ -31,8 +31,35 @@ pub fn print(nest: &Nest) -> String {
         let streamed = if *streamed { ", past the caches" } else { "" };
         let _ = writeln!(text, "{scope} {name}[{}]{streamed}", extents.join(", "));
     }
+    if nest.stages.iter().any(|stage| matches!(stage, Stage::Time(_))) {
+        text.push_str("\nrun:\n");
+        print_stages(nest, &nest.stages, 1, &mut text);
+    }
     nest.kernels.iter().for_each(|kernel| print_kernel(nest, kernel, &mut text));
     text
+}
+
+/// When kernels run, where it is not just one after the other.
+fn print_stages(nest: &Nest, stages: &[Stage], depth: usize, text: &mut String) {
+    let shown = |affine: &Affine| print::affine(&nest.params, &[], affine);
+    let indent = "  ".repeat(depth);
+    for stage in stages {
+        match stage {
+            Stage::Kernel(number, below) => {
+                let name = |time: &ParamId| &nest.params[time.0 as usize].name;
+                let tests: Vec<String> =
+                    below.iter().map(|(time, steps)| format!("{} < {}", name(time), shown(steps))).collect();
+                let when = if tests.is_empty() { String::new() } else { format!(" if {}", tests.join(" and ")) };
+                let _ = writeln!(text, "{indent}{}{when}", nest.kernels[*number].name);
+            }
+            Stage::Time(Time { param, steps, falling, stages }) => {
+                let direction = if *falling { ", falling" } else { "" };
+                let name = &nest.params[param.0 as usize].name;
+                let _ = writeln!(text, "{indent}each {name} in 0..{}{direction}:", shown(steps));
+                print_stages(nest, stages, depth + 1, text);
+            }
+        }
+    }
 }
 
 fn print_kernel(nest: &Nest, kernel: &Kernel, text: &mut String) {

@@ -12,6 +12,7 @@
 
 pub mod affine;
 pub mod build;
+pub mod circles;
 pub mod constraint;
 pub mod expr;
 pub mod hash;
@@ -54,6 +55,28 @@ pub enum ParamKind {
     Smallest(Vec<Affine>),
     /// The largest of expressions in other params.
     Largest(Vec<Affine>),
+    /// The step at hand of so many, in other params: of a part of a program that is run step by step.
+    Time(Affine),
+}
+
+impl ParamKind {
+    /// What it follows from, or is bounded by.
+    pub fn parts(&self) -> &[Affine] {
+        match self {
+            ParamKind::Free | ParamKind::Fixed(_) => &[],
+            ParamKind::Smallest(parts) | ParamKind::Largest(parts) => parts,
+            ParamKind::Time(steps) => std::slice::from_ref(steps),
+        }
+    }
+
+    /// The same.
+    pub fn parts_mut(&mut self) -> &mut [Affine] {
+        match self {
+            ParamKind::Free | ParamKind::Fixed(_) => &mut [],
+            ParamKind::Smallest(parts) | ParamKind::Largest(parts) => parts,
+            ParamKind::Time(steps) => std::slice::from_mut(steps),
+        }
+    }
 }
 
 /// What stands behind a tensor.
@@ -225,8 +248,8 @@ impl Program {
         }
         // A size that follows from others comes after them.
         for (place, param) in self.params.iter().enumerate().rev() {
-            if let (true, ParamKind::Smallest(parts) | ParamKind::Largest(parts)) = (used[place], &param.kind) {
-                for part in parts {
+            if used[place] {
+                for part in param.kind.parts() {
                     part.visit_atoms(&mut |atom| {
                         if let Atom::Param(ParamId(p)) = atom {
                             used[*p as usize] = true;
@@ -261,6 +284,10 @@ impl Program {
                 }
                 ParamKind::Largest(parts) => {
                     context.extend(parts.iter().map(|p| Constraint::at_most(p.clone(), own.clone())));
+                }
+                ParamKind::Time(steps) => {
+                    context.push(Constraint::at_most(own.shift(1), steps.clone()));
+                    context.push(Constraint::non_negative(own));
                 }
             }
         }

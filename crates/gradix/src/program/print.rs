@@ -5,7 +5,7 @@
 use crate::diagnostic::{Diagnostic, Span};
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Param, ParamId,
-    ParamKind, Program, Range, Relation, Tensor, TensorId, TensorKind, UnaryOp, names,
+    ParamKind, Program, Range, Relation, Tensor, TensorId, TensorKind, UnaryOp, circles, names,
 };
 use crate::syntax::ast::{self, Ast, Binder, CompareOp, ExprKind, Name, ReduceItem, Statement, StatementKind};
 use gradix_int::Int;
@@ -26,7 +26,11 @@ pub fn ast(program: &Program, inline: bool) -> Result<Ast, Diagnostic> {
     let names = Names::of(program);
     for definition in &program.definitions {
         let printed = match inline {
-            true => program.outputs.contains(&definition.tensor),
+            true => {
+                let kept = names.recurrent.contains_key(&definition.tensor);
+                kept && program[definition.tensor].kind == TensorKind::Defined
+                    || program.outputs.contains(&definition.tensor)
+            }
             false => program[definition.tensor].kind == TensorKind::Defined,
         };
         if printed {
@@ -61,7 +65,7 @@ pub fn definitions(program: &Program) -> Vec<String> {
 
 /// An expression as text; `tensors` are the names of what it reads.
 pub fn expression(params: &[Param], exprs: &Exprs, tensors: &[&str], names: &[&str], id: ExprId) -> String {
-    let known = Names { definitions: HashMap::new(), reserved: HashSet::new() };
+    let known = Names { definitions: HashMap::new(), recurrent: HashMap::new(), reserved: HashSet::new() };
     let variables: Vec<String> = names.iter().map(|n| n.to_string()).collect();
     let uses = vec![Vec::new(); variables.len()];
     let map: Vec<Affine> = (0..variables.len()).map(Affine::index).collect();
@@ -173,7 +177,7 @@ fn param_declaration(program: &Program, param: ParamId) -> ast::ParamDeclaration
 }
 
 fn output_statement(program: &Program, inline: bool) -> Option<Statement> {
-    let used = program.used_tensors();
+    let used = circles::used_by_others(program);
     let defined = program.definitions.iter().map(|d| d.tensor);
     let unused = defined.filter(|t| program[*t].kind == TensorKind::Defined && !used.contains(t));
     let default: Vec<TensorId> = unused.collect();
@@ -191,6 +195,8 @@ fn output_statement(program: &Program, inline: bool) -> Option<Statement> {
 /// What can be looked up while printing.
 struct Names<'a> {
     definitions: HashMap<TensorId, &'a Definition>,
+    /// What belongs to a circle: it stays a definition of its own, and tells no range of an index in its circle.
+    recurrent: HashMap<TensorId, usize>,
     reserved: HashSet<&'a str>,
 }
 
@@ -198,7 +204,8 @@ impl<'a> Names<'a> {
     fn of(program: &'a Program) -> Self {
         let tensors = program.tensors.iter().filter(|t| t.kind != TensorKind::Nested).map(|t| t.name.as_str());
         let reserved = tensors.chain(program.params.iter().map(|p| p.name.as_str())).collect();
-        Names { definitions: program.definitions.iter().map(|d| (d.tensor, d)).collect(), reserved }
+        let definitions = program.definitions.iter().map(|d| (d.tensor, d)).collect();
+        Names { definitions, recurrent: circles::recurrent(program), reserved }
     }
 }
 
@@ -210,11 +217,14 @@ fn define(
 ) -> Result<ast::Definition, Diagnostic> {
     let tensors = |id: TensorId| {
         let Tensor { name, kind, extents, .. } = &program[id];
+        let circle = names.recurrent.get(&id);
         let written_out = match kind {
             TensorKind::Nested => true,
-            TensorKind::Defined => inline,
+            TensorKind::Defined => inline && circle.is_none(),
             TensorKind::Input => false,
         };
+        let beside = circle.is_some() && circle == names.recurrent.get(&definition.tensor);
+        let extents = if beside { &[][..] } else { extents };
         Shown { name, extents, written_out }
     };
     let (params, exprs) = (&program.params, &program.exprs);
@@ -503,7 +513,7 @@ fn atom_ast(params: &[Param], names: &[String], atom: &Atom) -> ast::Expr {
         Atom::Param(ParamId(p)) => {
             let parts = |parts: &[Affine]| parts.iter().map(|a| affine_ast(params, names, a)).collect::<Vec<_>>();
             match &params[*p as usize].kind {
-                ParamKind::Free => node(ExprKind::Name(params[*p as usize].name.clone())),
+                ParamKind::Free | ParamKind::Time(_) => node(ExprKind::Name(params[*p as usize].name.clone())),
                 ParamKind::Fixed(value) => integer_ast(value),
                 ParamKind::Smallest(of) => call("min", parts(of)),
                 ParamKind::Largest(of) => call("max", parts(of)),

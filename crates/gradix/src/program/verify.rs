@@ -4,7 +4,7 @@ use super::{Cond, Definition, Expr, Program, TensorId, TensorKind};
 use std::collections::HashMap;
 
 /// Checks that
-/// - every tensor that is not an input has one definition, before its first use;
+/// - every tensor that is not an input has one definition, before its first use, or in a circle beside it;
 /// - accesses have one subscript per dimension, and mention no index beyond the definition's;
 /// - a range mentions earlier indices only; outputs of a named definition run over `0..extent`;
 /// - a definition has a reduction exactly if it has reduction indices;
@@ -13,8 +13,12 @@ use std::collections::HashMap;
 pub fn verify(program: &Program) -> Result<(), String> {
     let mut readers: HashMap<TensorId, Vec<(usize, Vec<super::Affine>)>> = HashMap::new();
     let mut known: Vec<bool> = program.tensors.iter().map(|t| t.kind == TensorKind::Input).collect();
+    let early = super::circles::read_before(program);
+    ensure(early.is_none(), || {
+        format!("{} is read before its definition", program[early.unwrap_or(TensorId(0))].name)
+    })?;
     for (number, definition) in program.definitions.iter().enumerate() {
-        verify_definition(program, definition, &known)?;
+        verify_definition(program, definition)?;
         for id in program.exprs.postorder(definition.body) {
             if let Expr::Access(tensor, subscripts) = &program.exprs[id] {
                 readers.entry(*tensor).or_default().push((number, subscripts.clone()));
@@ -50,7 +54,7 @@ pub fn verify(program: &Program) -> Result<(), String> {
     twice.map_or(Ok(()), |w| Err(format!("the name {} is used twice", w[0])))
 }
 
-fn verify_definition(program: &Program, definition: &Definition, known: &[bool]) -> Result<(), String> {
+fn verify_definition(program: &Program, definition: &Definition) -> Result<(), String> {
     let name = &program[definition.tensor].name;
     let count = definition.indices.len();
     ensure(definition.rank == program[definition.tensor].rank, || format!("rank of {name}"))?;
@@ -78,9 +82,6 @@ fn verify_definition(program: &Program, definition: &Definition, known: &[bool])
     for id in program.exprs.postorder(definition.body) {
         match &program.exprs[id] {
             Expr::Access(tensor, subscripts) => {
-                ensure(known[tensor.0 as usize], || {
-                    format!("{name} reads {} before its definition", program[*tensor].name)
-                })?;
                 ensure(subscripts.len() == program[*tensor].rank, || {
                     format!("{name}: subscripts of {}", program[*tensor].name)
                 })?;

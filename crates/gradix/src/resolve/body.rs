@@ -9,7 +9,7 @@ use crate::domain::{bounds, guard};
 use crate::lift;
 use crate::program::build;
 use crate::program::{
-    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, ReduceOp, Tensor, TensorId,
+    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, Tensor, TensorId,
     TensorKind, UnaryOp,
 };
 use crate::scalar::{self, Derivative, Function};
@@ -20,42 +20,66 @@ pub(super) type Lowered<T> = Result<T, Diagnostic>;
 
 impl Resolver {
     pub(super) fn define(&mut self, definition: &ast::Definition) {
-        let name = definition.name.text.clone();
-        if self.symbols.get(&name) != Some(&Symbol::Declared(definition.name.span)) {
-            return;
+        if let Some(outline) = self.outline(definition) {
+            self.define_outlined(definition, outline);
+        }
+    }
+
+    /// The ranges of a definition. In a circle its tensor is then known to all others.
+    pub(super) fn outline(&mut self, definition: &ast::Definition) -> Option<Outline> {
+        let name = &definition.name.text;
+        if self.symbols.get(name) != Some(&Symbol::Declared(definition.name.span)) {
+            return None;
         }
         let before = self.diagnostics.len();
         self.reduced.clear();
-        let tensor = self.survey(definition).and_then(|survey| {
-            let (ranges, unknown_range) = self.infer(&survey, definition);
-            let frame = Frame {
-                name: name.clone(),
-                scope: Vec::new(),
-                indices: Vec::new(),
-                depths: vec![None; ranges.len()],
-                ranges,
-                next: 0,
-                assumptions: Vec::new(),
-                split: Vec::new(),
-                accesses: Vec::new(),
-                placed: Vec::new(),
-                shared: Vec::new(),
-                broken: None,
-            };
-            // A mistake in a subscript is the better message where it is also why a range is unknown.
-            let lowered = self.lower_definition(definition, frame);
-            let wrong = lowered.as_ref().err().cloned().or(unknown_range);
-            match wrong.filter(|_| lowered.is_err() || self.diagnostics.len() == before) {
-                Some(diagnostic) => {
-                    self.report(diagnostic);
-                    None
-                }
-                None => lowered.ok(),
-            }
+        let Some(survey) = self.survey(definition) else {
+            self.advise_brackets(definition, before);
+            self.broken.push(name.clone());
+            return None;
+        };
+        let (ranges, unknown_range) = self.infer(&survey, definition);
+        let reduced = std::mem::take(&mut self.reduced);
+        let tensor = self.circle.contains(name).then(|| {
+            let extents: Vec<Affine> =
+                ranges[..definition.indices.len()].iter().map(|range| range.high[0].shift(1)).collect();
+            let (name, rank) = (name.clone(), extents.len());
+            self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
         });
+        if let Some(tensor) = tensor {
+            self.symbols.insert(name.clone(), Symbol::Tensor(tensor));
+        }
+        Some(Outline { ranges, unknown_range, reduced, tensor })
+    }
+
+    /// The body of a definition, once all that it may read is known.
+    pub(super) fn define_outlined(&mut self, definition: &ast::Definition, outline: Outline) {
+        let Outline { ranges, unknown_range, reduced, tensor } = outline;
+        let (before, name) = (self.diagnostics.len(), definition.name.text.clone());
+        self.reduced = reduced;
+        let frame = Frame {
+            name: name.clone(),
+            scope: Vec::new(),
+            indices: Vec::new(),
+            depths: vec![None; ranges.len()],
+            ranges,
+            next: 0,
+            assumptions: Vec::new(),
+            split: Vec::new(),
+            accesses: Vec::new(),
+            placed: Vec::new(),
+            shared: Vec::new(),
+            broken: None,
+        };
+        // A mistake in a subscript is the better message where it is also why a range is unknown.
+        let lowered = self.lower_definition(definition, tensor, frame);
+        let wrong = lowered.as_ref().err().cloned().or(unknown_range);
+        if let Some(diagnostic) = wrong.filter(|_| lowered.is_err() || self.diagnostics.len() == before) {
+            self.report(diagnostic);
+        }
         self.advise_brackets(definition, before);
-        match tensor {
-            Some(tensor) if self.diagnostics.len() == before => {
+        match lowered {
+            Ok(tensor) if self.diagnostics.len() == before => {
                 self.symbols.insert(name, Symbol::Tensor(tensor));
             }
             _ => self.broken.push(name),
@@ -74,7 +98,12 @@ impl Resolver {
         }
     }
 
-    fn lower_definition(&mut self, definition: &ast::Definition, mut frame: Frame) -> Lowered<TensorId> {
+    fn lower_definition(
+        &mut self,
+        definition: &ast::Definition,
+        declared: Option<TensorId>,
+        mut frame: Frame,
+    ) -> Lowered<TensorId> {
         for binder in &definition.indices {
             frame.push(&binder.name.text);
         }
@@ -83,7 +112,8 @@ impl Resolver {
         let outputs = frame.indices;
         let extents = outputs.iter().map(|i| i.range.high[0].shift(1)).collect();
         let name = definition.name.text.clone();
-        let tensor = self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+        let tensor = declared
+            .unwrap_or_else(|| self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank }));
         let merged = lift::define(&mut self.program, tensor, outputs, Vec::new(), body);
         let own = frame.accesses.into_iter().map(|(access, span)| (tensor, access, span));
         for (owner, access, span) in frame.placed.into_iter().chain(own) {
@@ -421,25 +451,19 @@ impl Resolver {
         if let Some(reported) = self.reported(name) {
             return Err(reported);
         }
+        let later = self.declared.get(name).filter(|declared| declared.start > name_span.start);
         let tensor = match self.symbols.get(name) {
+            Some(Symbol::Tensor(id))
+                if later.is_some() && self.program[*id].kind == TensorKind::Defined && !self.circle.contains(name) =>
+            {
+                return Err(used_before_definition(name, name_span, self.declared[name]));
+            }
             Some(Symbol::Tensor(id)) => *id,
             Some(Symbol::Param(_) | Symbol::Fixed(_)) => {
                 let message = format!("'{name}' is a size and has no elements");
                 return Err(Diagnostic::error("not-a-tensor", message).at(name_span));
             }
-            Some(Symbol::Declared(declared)) => {
-                let (message, hint) = match name == frame.name {
-                    true => (
-                        format!("'{name}' is used in its own definition"),
-                        "a tensor can't be defined by itself; a reduction over what comes before is 'sum[k in 0..i] …'",
-                    ),
-                    false => (format!("'{name}' is used before its definition"), "move the definition up"),
-                };
-                return Err(Diagnostic::error("used-before-definition", message)
-                    .at(name_span)
-                    .label(*declared, "defined here")
-                    .hint(hint));
-            }
+            Some(Symbol::Declared(declared)) => return Err(used_before_definition(name, name_span, *declared)),
             None => return Err(self.unknown(name, name_span, &frame.scope)),
         };
         let extents = self.program[tensor].extents.clone();
@@ -595,6 +619,16 @@ impl Resolver {
     }
 }
 
+/// What is known of a definition before its body.
+pub(super) struct Outline {
+    ranges: Vec<Range>,
+    unknown_range: Option<Diagnostic>,
+    /// The indices of its reductions.
+    reduced: Vec<(String, Span)>,
+    /// Its tensor, if it is in a circle.
+    tensor: Option<TensorId>,
+}
+
 /// A reduction (or none) with the indices of everything around it.
 struct Reduced {
     reduction: Option<ReduceOp>,
@@ -616,6 +650,13 @@ fn expect_arguments(function: &ast::Name, arguments: &[ast::Expr], count: usize,
         name @ ("min" | "max") => diagnostic.hint(format!("of the elements of a tensor, it is '{name}[k] x[k]'")),
         _ => diagnostic,
     })
+}
+
+fn used_before_definition(name: &str, used: Span, defined: Span) -> Diagnostic {
+    Diagnostic::error("used-before-definition", format!("'{name}' is used before its definition"))
+        .at(used)
+        .label(defined, "defined here")
+        .hint("move the definition up")
 }
 
 fn not_a_number(span: Span) -> Diagnostic {

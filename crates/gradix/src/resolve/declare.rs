@@ -249,15 +249,27 @@ impl Resolver {
         }
         if !listed {
             let mut used = HashSet::new();
-            for statement in &ast.statements {
-                if let StatementKind::Definition(definition) = &statement.kind {
-                    collect_names(&definition.body, &mut used);
-                }
+            for definition in definitions(ast) {
+                let mut names = HashSet::new();
+                collect_names(&definition.body, &mut names);
+                names.remove(&definition.name.text);
+                used.extend(names);
             }
             let defined = self.program.definitions.iter().map(|d| d.tensor);
             let is_result =
                 |t: &TensorId| self.program[*t].kind == TensorKind::Defined && !used.contains(&self.program[*t].name);
             self.program.outputs = defined.filter(is_result).collect();
+            self.expect_result(ast);
+        }
+    }
+
+    /// In a circle, every definition may be used by another.
+    fn expect_result(&mut self, ast: &Ast) {
+        let Some(last) = definitions(ast).last() else { return };
+        if self.program.outputs.is_empty() && self.diagnostics.is_empty() {
+            let hint = format!("name the results, as in 'output {}'", last.name.text);
+            let message = "every definition is used by another one, so that none is a result";
+            self.report(Diagnostic::error("bad-output", message).at(last.name.span).hint(hint));
         }
     }
 
@@ -297,7 +309,7 @@ impl Resolver {
     }
 }
 
-fn definitions(ast: &Ast) -> impl Iterator<Item = &Definition> {
+pub(super) fn definitions(ast: &Ast) -> impl Iterator<Item = &Definition> {
     ast.statements.iter().filter_map(|statement| match &statement.kind {
         StatementKind::Definition(definition) => Some(definition),
         StatementKind::Param(_) | StatementKind::Input(_) | StatementKind::Output(_) => None,

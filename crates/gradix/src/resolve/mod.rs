@@ -8,6 +8,7 @@
 
 mod advise;
 mod body;
+mod circle;
 mod condition;
 mod declare;
 mod frame;
@@ -16,12 +17,12 @@ mod infer;
 mod survey;
 
 use crate::diagnostic::{Diagnostic, Result, Span};
-use crate::domain::bounds;
+use crate::domain::{bounds, order};
 use crate::program::{Affine, Atom, Constraint, ParamId, Places, Program, TensorId};
 use crate::syntax::MAX_ERRORS;
-use crate::syntax::ast::{Ast, StatementKind};
+use crate::syntax::ast::Ast;
 use gradix_int::Int;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The most indices that can be in scope at one place.
 pub const MAX_INDICES: usize = 24;
@@ -63,15 +64,16 @@ fn least_sizes(resolved: &Resolved) -> Vec<(String, Int)> {
 fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) -> Result<Resolved> {
     let mut resolver = Resolver { fixed: fixed.to_vec(), least: least.to_vec(), ..Resolver::default() };
     resolver.declare(ast);
-    for statement in &ast.statements {
-        if let StatementKind::Definition(definition) = &statement.kind {
-            resolver.define(definition);
-        }
+    for unit in circle::units(ast) {
+        resolver.define_unit(&unit);
     }
     resolver.choose_outputs(ast);
     resolver.expect_definition(ast);
     if resolver.diagnostics.is_empty() {
         resolver.check_bounds();
+    }
+    if resolver.diagnostics.is_empty() {
+        resolver.check_order();
     }
     if !resolver.diagnostics.is_empty() {
         resolver.diagnostics.sort_by_key(|d| d.labels.first().map(|l| l.span));
@@ -112,6 +114,8 @@ struct Resolver {
     declared: HashMap<String, Span>,
     /// Sizes that were declared by an extent.
     implied: Vec<String>,
+    /// The names that may be used before the line that defines them: those of the circle at hand.
+    circle: HashSet<String>,
     /// The indices of reductions in this definition so far.
     reduced: Vec<(String, Span)>,
     /// Names with a mistake in their declaration: their users are not blamed.
@@ -136,6 +140,14 @@ impl Resolver {
         let context = self.program.size_context();
         for violation in bounds::certain(&self.program, &context) {
             let diagnostic = violation.describe(&self.program, &self.places);
+            self.report(diagnostic);
+        }
+    }
+
+    /// Every element of a recurrence comes after those that it reads.
+    fn check_order(&mut self) {
+        if let Err(unordered) = order::order(&self.program) {
+            let diagnostic = unordered.describe(&self.program, &self.places);
             self.report(diagnostic);
         }
     }

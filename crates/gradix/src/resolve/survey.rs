@@ -140,7 +140,9 @@ impl Resolver {
         match &expr.kind {
             ExprKind::Integer(_) | ExprKind::Real(_) | ExprKind::Pi | ExprKind::Inf | ExprKind::Name(_) => {}
             ExprKind::Access { name, subscripts } => {
-                if let Some(Symbol::Tensor(id)) = self.symbols.get(&name.text) {
+                if let Some(Symbol::Tensor(id)) = self.symbols.get(&name.text)
+                    && !self.circle.contains(&name.text)
+                {
                     let extents = self.program[*id].extents.clone();
                     for (subscript, extent) in subscripts.iter().zip(extents) {
                         self.survey_subscript(subscript, extent, around, survey);

@@ -54,6 +54,16 @@ pub fn group(program: &Program, estimate: &[f64], target: &Target) -> Vec<Group>
     drafts.into_iter().flat_map(|draft| grouping.settle(draft, &readers)).collect()
 }
 
+/// Each definition on its own, in one item.
+pub fn alone(program: &Program) -> Vec<Group> {
+    (0..program.definitions.len()).map(undivided).collect()
+}
+
+fn undivided(definition: usize) -> Group {
+    let member = Member { definition, slab: None, halo: (0, 0), ahead: 0, local: false };
+    Group { members: vec![member], tile: 1, tiles: 1, parts: None, considered: Vec::new(), rolling: false }
+}
+
 struct Grouping<'a> {
     program: &'a Program,
     estimate: &'a [f64],
@@ -354,9 +364,7 @@ impl Grouping<'_> {
             return vec![Group { considered, ..self.sized(members.collect(), choice) }];
         }
         if draft.members.len() == 1 {
-            let member = Member { definition: draft.members[0], slab: None, halo: (0, 0), ahead: 0, local: false };
-            let considered = Vec::new();
-            return vec![Group { members: vec![member], tile: 1, tiles: 1, parts: None, considered, rolling: false }];
+            return vec![undivided(draft.members[0])];
         }
         let apart = draft.members.iter().map(|&p| Draft { members: vec![p], choices: self.alone(p) });
         apart.flat_map(|draft| self.settle(draft, readers)).collect()

@@ -111,9 +111,22 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
     extents
 }
 
-/// Decides for a whole program, a type of elements and a machine; with plain loops where the time to compile counts for
-/// more.
-pub fn schedule(program: &Program, estimate: &[f64], (real, target): (Real, &Target), plain: bool) -> Schedule {
-    let groups = group::group(program, estimate, target);
-    loops::loops(program, groups, estimate, (real, target), plain)
+/// Decides for a whole program, a type of elements and a machine.
+pub fn schedule(program: &Program, estimate: &[f64], (real, target): (Real, &Target), manner: Manner) -> Schedule {
+    let groups = match manner {
+        Manner::Shared | Manner::Plain => group::group(program, estimate, target),
+        Manner::OneItem => group::alone(program),
+    };
+    loops::loops(program, groups, estimate, (real, target), manner == Manner::Plain)
+}
+
+/// What loops are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Much work, which threads share.
+    Shared,
+    /// Little work: plain loops, which are compiled soon.
+    Plain,
+    /// Little work at each of many steps: each definition is one item, in vectors.
+    OneItem,
 }

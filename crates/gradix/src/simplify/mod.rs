@@ -16,7 +16,7 @@ use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp,
-    TensorId, TensorKind, UnaryOp,
+    TensorId, TensorKind, UnaryOp, circles,
 };
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
@@ -44,6 +44,7 @@ pub fn run(
     taken: &mut HashSet<String>,
     prune: bool,
 ) -> Result<HashMap<TensorId, TensorId>, Diagnostic> {
+    circles::sort(program);
     let mut known = Decisions::default();
     let mut simple = Simple::default();
     for _ in 0..MAX_ROUNDS {
@@ -178,6 +179,11 @@ fn share_equal(program: &mut Program, generated: &HashSet<TensorId>) -> bool {
                 first.insert(content, tensor);
             }
         }
+    }
+    // In a circle, what stands before may read it, too.
+    let mut rewriter = Rewriter::default();
+    for definition in program.definitions.iter_mut().filter(|_| !replaced.is_empty()) {
+        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut Replace(&replaced));
     }
     !replaced.is_empty()
 }

@@ -11,8 +11,8 @@ use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names::fresh;
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
-    TensorId, TensorKind, UnaryOp,
+    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, ParamId, ParamKind,
+    Program, Range, TensorId, TensorKind, UnaryOp, circles,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -29,7 +29,7 @@ pub fn settle(
         changed |= narrow_nested(program)?;
         changed |= merge_whole(program);
         let readers = readers(program);
-        let mut plan = Plan::default();
+        let mut plan = Plan { recurrent: circles::recurrent(program), ..Plan::default() };
         // Readers first: what is put into a reader that is itself put elsewhere waits for the next round.
         for definition in program.definitions.iter().rev() {
             let reads = readers.get(&definition.tensor).map_or(&[][..], Vec::as_slice);
@@ -133,6 +133,10 @@ impl Rules for Narrowed<'_> {
 #[derive(Default)]
 struct Plan {
     inlined: HashSet<TensorId>,
+    /// What belongs to a circle, with its number.
+    recurrent: HashMap<TensorId, usize>,
+    /// The circles of which a definition is put into its readers: the others wait for the next round.
+    opened: HashSet<usize>,
     named: Vec<TensorId>,
     shifted: HashMap<TensorId, Vec<Affine>>,
 }
@@ -189,8 +193,12 @@ fn decide(program: &Program, definition: &Definition, reads: &[Read], generated:
     if definition.reduction.is_none() && (is_nested || generated.contains(&tensor)) {
         let once = matches!(reads, [r] if r.uses == 1 && bare(&r.subscripts) && r.subscripts.len() == r.indices);
         let kept = matches!(reads, [r] if !plan.inlined.contains(&r.reader) && r.size + size(&program.exprs, definition.body) <= MAX_INLINED);
-        if once && kept || is_trivial(&program.exprs, definition.body) {
-            plan.inlined.insert(tensor);
+        let circle = plan.recurrent.get(&tensor);
+        let stays = circle.is_some() && circles::reads_itself(program, definition);
+        if !stays && (once && kept || is_trivial(&program.exprs, definition.body)) {
+            if circle.is_none_or(|&circle| plan.opened.insert(circle)) {
+                plan.inlined.insert(tensor);
+            }
             return;
         }
     }
@@ -224,11 +232,15 @@ pub fn is_trivial(exprs: &Exprs, body: ExprId) -> bool {
 fn apply(program: &mut Program, plan: Plan) {
     let mut bodies: HashMap<TensorId, ExprId> = HashMap::new();
     let mut rewriter = Rewriter::default();
-    for definition in &mut program.definitions {
-        let mut rules = Apply { plan: &plan, bodies: &bodies };
-        definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut rules);
-        if plan.inlined.contains(&definition.tensor) {
-            bodies.insert(definition.tensor, definition.body);
+    // In a circle, a reader may stand before what is put into it.
+    let is_inlined = |definition: &Definition| plan.inlined.contains(&definition.tensor);
+    for inlined in [true, false] {
+        for definition in program.definitions.iter_mut().filter(|d| is_inlined(d) == inlined) {
+            let mut rules = Apply { plan: &plan, bodies: &bodies };
+            definition.body = rewriter.rewrite(&mut program.exprs, definition.body, &mut rules);
+            if inlined {
+                bodies.insert(definition.tensor, definition.body);
+            }
         }
     }
     program.definitions.retain(|d| !plan.inlined.contains(&d.tensor));
@@ -271,10 +283,16 @@ impl Rules for Apply<'_> {
 
 /// Gives every nested definition a name and a box of its own.
 pub fn name_all(program: &mut Program) -> Result<(), Diagnostic> {
-    let mut taken = crate::program::names::taken(program);
     let nested = program.definitions.iter().map(|d| d.tensor).filter(|t| program[*t].kind == TensorKind::Nested);
+    let nested = nested.collect();
+    name_some(program, nested)
+}
+
+/// Gives some nested definitions a name and a box of their own.
+pub fn name_some(program: &mut Program, nested: Vec<TensorId>) -> Result<(), Diagnostic> {
+    let mut taken = crate::program::names::taken(program);
     let mut plan = Plan::default();
-    for tensor in nested.collect::<Vec<_>>() {
+    for tensor in nested {
         let shift = give_name(program, tensor, &mut taken)?;
         if shift.iter().any(|s| s.as_constant().is_none_or(|c| *c != gradix_int::Int::ZERO)) {
             plan.shifted.insert(tensor, shift);
@@ -348,6 +366,11 @@ fn enclosing_box(
     let (mut first, mut extents) = (Vec::new(), Vec::new());
     for position in 0..definition.rank {
         let index = Affine::index(position);
+        if let Some(step) = only_value(program, &index, &domain)? {
+            first.push(step);
+            extents.push(Affine::constant(1));
+            continue;
+        }
         let low = match system::implies(&domain, &Constraint::non_negative(index.clone())) {
             true => Affine::constant(0),
             false => bound(program, &index, &domain, false)?,
@@ -359,6 +382,31 @@ fn enclosing_box(
     Ok((first, extents))
 }
 
+/// The value of an index that has just one, which moves from step to step.
+fn only_value(program: &Program, index: &Affine, domain: &[Constraint]) -> Result<Option<Affine>, Diagnostic> {
+    let is_time = |param: &crate::program::Param| matches!(param.kind, ParamKind::Time(_));
+    if !program.params.iter().any(is_time) {
+        return Ok(None);
+    }
+    let is_index = |atom: &Atom| matches!(atom, Atom::Index(_));
+    let below = system::lower_bounds(index, domain, &is_index)?;
+    let above = system::lower_bounds(&-index.clone(), domain, &is_index)?;
+    Ok(match (below.as_slice(), above.as_slice()) {
+        ([low], [high]) if *low == -high.clone() && mentions_time(program, low) => Some(low.clone()),
+        _ => None,
+    })
+}
+
+fn mentions_time(program: &Program, affine: &Affine) -> bool {
+    let mut found = false;
+    affine.visit_atoms(&mut |atom| found |= is_time(program, atom));
+    found
+}
+
+fn is_time(program: &Program, atom: &Atom) -> bool {
+    matches!(atom, Atom::Param(ParamId(p)) if matches!(program.params[*p as usize].kind, ParamKind::Time(_)))
+}
+
 /// The largest value of an index: its own bound in sizes where there is just one, otherwise what all of them say.
 fn bound_above(
     program: &mut Program,
@@ -367,14 +415,15 @@ fn bound_above(
     domain: &[Constraint],
 ) -> Result<Affine, Diagnostic> {
     match range.high.as_slice() {
-        [high] if !high.uses_indices() => Ok(high.clone()),
+        [high] if !high.uses_indices() && !mentions_time(program, high) => Ok(high.clone()),
         _ => Ok(-bound(program, &-index.clone(), domain, false)?),
     }
 }
 
-/// The smallest value of `affine` in sizes.
+/// The smallest value of `affine` in sizes, at any step.
 fn bound(program: &mut Program, affine: &Affine, domain: &[Constraint], smallest: bool) -> Result<Affine, Diagnostic> {
-    let bounds = system::lower_bounds(affine, domain, &|a| matches!(a, Atom::Index(_)))?;
+    let varies = |atom: &Atom| matches!(atom, Atom::Index(_)) || is_time(program, atom);
+    let bounds = system::lower_bounds(affine, domain, &varies)?;
     if bounds.is_empty() {
         return Err(system::too_complex());
     }
@@ -383,15 +432,12 @@ fn bound(program: &mut Program, affine: &Affine, domain: &[Constraint], smallest
 
 /// Removes definitions that no result needs.
 pub fn drop_unread(program: &mut Program) {
+    let bodies: HashMap<TensorId, ExprId> = program.definitions.iter().map(|d| (d.tensor, d.body)).collect();
     let mut needed: HashSet<TensorId> = program.outputs.iter().copied().collect();
-    for definition in program.definitions.iter().rev() {
-        if needed.contains(&definition.tensor) {
-            for id in program.exprs.postorder(definition.body) {
-                if let Expr::Access(tensor, _) = &program.exprs[id] {
-                    needed.insert(*tensor);
-                }
-            }
-        }
+    let mut open = program.outputs.clone();
+    while let Some(tensor) = open.pop() {
+        let Some(&body) = bodies.get(&tensor) else { continue };
+        open.extend(program.exprs.accesses(body).map(|(read, _)| read).filter(|&read| needed.insert(read)));
     }
     program.definitions.retain(|d| needed.contains(&d.tensor));
 }

@@ -5,7 +5,7 @@ use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range,
-    TensorId, TensorKind, distinct, names,
+    TensorId, TensorKind, circles, distinct, names,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>, HashMap<ExprId, ExprId>) {
     program.facts.sort();
     program.facts.dedup();
+    circles::sort(program);
     flatten_bounds(program);
     if prune {
         prune_params(program);
@@ -232,13 +233,12 @@ fn prune_params(program: &mut Program) {
 fn sort_params(program: &mut Program) {
     let derived = |p: &usize| program.params[*p].kind != ParamKind::Free;
     let (mut follow, given): (Vec<usize>, Vec<usize>) = (0..program.params.len()).partition(derived);
-    let depends = |p: usize| match &program.params[p].kind {
-        ParamKind::Smallest(parts) | ParamKind::Largest(parts) => parts.iter().any(|part| {
+    let depends = |p: usize| {
+        program.params[p].kind.parts().iter().any(|part| {
             let mut found = false;
             part.visit_atoms(&mut |a| found |= matches!(a, Atom::Param(ParamId(q)) if derived(&(*q as usize))));
             found
-        }),
-        ParamKind::Free | ParamKind::Fixed(_) => false,
+        })
     };
     follow.sort_by_key(|&p| (depends(p), program.params[p].name.clone()));
     let order: Vec<usize> = given.into_iter().chain(follow).collect();
@@ -262,9 +262,7 @@ fn renumber_params(program: &mut Program, order: Vec<usize>) {
     };
     let mut params: Vec<Param> = order.iter().map(|&old| program.params[old].clone()).collect();
     for param in &mut params {
-        if let ParamKind::Smallest(parts) | ParamKind::Largest(parts) = &mut param.kind {
-            parts.iter_mut().for_each(|p| *p = map(p));
-        }
+        param.kind.parts_mut().iter_mut().for_each(|p| *p = map(p));
     }
     program.params = params;
     program.facts.iter_mut().for_each(|f| *f = f.rebuilt(map(&f.affine)));

@@ -14,7 +14,7 @@
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, Constraint, Definition, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range, TensorId,
-    TensorKind, names, verify,
+    TensorKind, circles, names, verify,
 };
 use crate::simplify::tidy;
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ pub fn batch(program: &Program, batched: &[TensorId]) -> Program {
     out.params.push(Param { name: names::fresh("B", &mut taken), kind: ParamKind::Free });
     out.facts.push(Constraint::non_negative(size.clone()));
     let index = Index { name: names::fresh("b", &mut taken), range: Range::extent(size.clone()) };
-    let wide = depending(program, batched);
+    let wide = circles::depending(program, batched.iter().copied());
     for &TensorId(number) in &wide {
         let tensor = &mut out.tensors[number as usize];
         tensor.rank += 1;
@@ -56,17 +56,6 @@ pub fn batch(program: &Program, batched: &[TensorId]) -> Program {
     tidy::tidy(&mut out, false);
     debug_assert_eq!(verify(&out), Ok(()));
     out
-}
-
-/// The tensors themselves, and all that read one of them, maybe by way of others.
-fn depending(program: &Program, tensors: &[TensorId]) -> HashSet<TensorId> {
-    let mut found: HashSet<TensorId> = tensors.iter().copied().collect();
-    for definition in &program.definitions {
-        if program.exprs.accesses(definition.body).any(|(read, _)| found.contains(&read)) {
-            found.insert(definition.tensor);
-        }
-    }
-    found
 }
 
 /// Puts an index in front of those of a definition.

@@ -13,10 +13,12 @@
 
 use crate::diagnostic::{Diagnostic, Result};
 use crate::domain::system;
+use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::print;
 use crate::program::{
-    Affine, Atom, Constraint, Expr, ExprId, Exprs, Program, Range, TensorId, TensorKind, distinct, verify,
+    Affine, Atom, Constraint, Expr, ExprId, Exprs, Program, Range, TensorId, TensorKind, circles, distinct, names,
+    verify,
 };
 use crate::simplify::{settle, tidy};
 use gradix_int::Int;
@@ -47,6 +49,7 @@ pub fn restrict(program: &Program, result: &str, ranges: &[Option<std::ops::Rang
     if !wrong.is_empty() {
         return Err(wrong);
     }
+    let tensor = apart(&mut out, tensor);
     out.outputs = vec![tensor];
     settle::drop_unread(&mut out);
     let kept: Vec<Option<Kept>> = ranges.iter().map(|range| range.as_ref().map(Kept::new)).collect();
@@ -55,6 +58,22 @@ pub fn restrict(program: &Program, result: &str, ranges: &[Option<std::ops::Rang
     tidy::tidy(&mut out, false);
     debug_assert_eq!(verify(&out), Ok(()));
     Ok(out)
+}
+
+/// The result itself; of a recurrence, a copy that takes over its name: all of it may be needed for a part.
+fn apart(program: &mut Program, tensor: TensorId) -> TensorId {
+    let recurrent = circles::recurrent(program);
+    let Some(definition) = program.definition_of(tensor).filter(|_| recurrent.contains_key(&tensor)) else {
+        return tensor;
+    };
+    let (outputs, record) = (definition.indices[..definition.rank].to_vec(), program[tensor].clone());
+    let mut taken = names::taken(program);
+    program.tensors[tensor.0 as usize].name = names::fresh(&record.name, &mut taken);
+    let subscripts = (0..record.rank).map(Affine::index).collect();
+    let body = program.exprs.access(tensor, subscripts);
+    let copy = program.add_tensor(record);
+    lift::define_pointwise(program, copy, outputs, Vec::new(), body);
+    copy
 }
 
 /// The result of this name, which has this many dimensions.
@@ -197,7 +216,11 @@ impl Rules for Shifted<'_> {
 
 /// Cuts every named definition down to the box that the later ones read, where that is known in numbers.
 fn cut_unread(program: &mut Program) {
-    let named = |tensor: &TensorId| program[*tensor].kind == TensorKind::Defined && !program.outputs.contains(tensor);
+    let recurrent = circles::recurrent(program);
+    let named = |tensor: &TensorId| {
+        let given = program.outputs.contains(tensor) || recurrent.contains_key(tensor);
+        program[*tensor].kind == TensorKind::Defined && !given
+    };
     let tensors: Vec<TensorId> = program.definitions.iter().rev().map(|d| d.tensor).filter(named).collect();
     for tensor in tensors {
         let kept = read_box(program, tensor);

@@ -2,7 +2,7 @@
 /* What follows from the sizes: all of them, the items of kernels, and the bytes of buffers, in whole lines of 64. */
 typedef struct {
     int64_t size[$size_count];
-    int64_t items[NAME_kernels];
+    int64_t items[$kernel_count], steps[$step_count];
     size_t bytes[$buffer_count], start[$buffer_count];
     size_t temporary, local;
 } gx_plan;
@@ -73,18 +73,6 @@ size_t NAME_workspace_bytes(const NAME_sizes *sizes)
     return gx_make_plan(&plan, sizes) ? SIZE_MAX : gx_room(plan.temporary + plan.local);
 }
 
-size_t NAME_local_bytes(const NAME_sizes *sizes)
-{
-    gx_plan plan;
-    return gx_make_plan(&plan, sizes) ? SIZE_MAX : gx_room(plan.local);
-}
-
-int64_t NAME_items(int kernel, const NAME_sizes *sizes)
-{
-    gx_plan plan;
-    return kernel < 0 || kernel >= NAME_kernels || gx_make_plan(&plan, sizes) ? -1 : plan.items[kernel];
-}
-
 int NAME_run(const NAME_sizes *sizes, const NAME_inputs *in, const NAME_outputs *out, void *workspace)
 {
     gx_plan plan;
@@ -94,21 +82,6 @@ int NAME_run(const NAME_sizes *sizes, const NAME_inputs *in, const NAME_outputs 
     if (error) return error;
     if (plan.local && !workspace) return NAME_null_pointer;
     gx_t *const local = plan.local ? (void *)(gx_start(workspace) + plan.temporary) : NULL;
-    for (int k = 0; k < NAME_kernels; k++) gx_kernel[k](plan.size, buffer, local, 0, plan.items[k]);
-    return NAME_ok;
-}
-
-int NAME_run_items(int kernel, int64_t begin, int64_t end, const NAME_sizes *sizes, const NAME_inputs *in,
-                   const NAME_outputs *out, void *workspace, void *local)
-{
-    gx_plan plan;
-    gx_t *buffer[$buffer_count];
-    int error = gx_make_plan(&plan, sizes);
-    if (!error) error = gx_place(buffer, &plan, in, out, workspace);
-    if (error) return error;
-    if (plan.local && !local) return NAME_null_pointer;
-    if (kernel < 0 || kernel >= NAME_kernels) return NAME_bad_items;
-    if (begin < 0 || begin > end || end > plan.items[kernel]) return NAME_bad_items;
-    gx_kernel[kernel](plan.size, buffer, plan.local ? (void *)gx_start(local) : NULL, begin, end);
+$stages
     return NAME_ok;
 }

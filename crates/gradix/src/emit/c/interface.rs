@@ -13,9 +13,9 @@ use super::super::names::{Common, Names, members};
 use super::super::print;
 use super::super::tree::Value;
 use super::{file, made_for, options, with_extents};
-use crate::nest::{Buffer, Check, Lifetime, MAX_SIZE, Nest, Real, Scope, Verified, Work};
+use crate::nest::{Buffer, Check, Lifetime, MAX_SIZE, Nest, Real, Scope, Stage, Verified, Work};
 use crate::program::print::{constraint, print as print_program};
-use crate::program::{Affine, Atom, ParamId, ParamKind, Program, TensorId};
+use crate::program::{Affine, Atom, ParamId, ParamKind, Program, TensorId, distinct};
 use gradix_int::Int;
 
 /// A program that C calls by a name.
@@ -48,9 +48,16 @@ impl Interface<'_> {
         let comment = format!("/* {}\n */\n", made_for(&self.nest.target).join("\n * "));
         let kernels: Vec<String> = (0..self.nest.kernels.len()).map(|k| format!("gx_kernel_{k}")).collect();
         let counts = |count: usize| count.max(1).to_string();
+        let entry = match self.goes_through_steps() {
+            true => include_str!("interface.c").to_string(),
+            false => [include_str!("interface.c"), include_str!("items.c")].concat(),
+        };
         let entry = self.filled(
-            include_str!("interface.c"),
+            &entry,
             &[
+                ("$kernel_count", counts(self.nest.kernels.len())),
+                ("$step_count", counts(self.step_counts().len())),
+                ("$stages", indented(self.stages(&self.nest.stages, 0))),
                 ("$size_count", counts(self.nest.params.len())),
                 ("$buffer_count", counts(self.nest.buffers.len())),
                 ("$kernel_names", kernels.join(", ")),
@@ -59,6 +66,56 @@ impl Interface<'_> {
             ],
         );
         comment + &self.header() + &file(self.nest, self.real, true) + &entry
+    }
+
+    /// Whether some kernels run step after step, so that callers can't run kernels on their own.
+    fn goes_through_steps(&self) -> bool {
+        self.nest.stages.iter().any(|stage| matches!(stage, Stage::Time(_)))
+    }
+
+    /// The numbers of steps that are counted, each once.
+    fn step_counts(&self) -> Vec<&Affine> {
+        fn collect<'a>(stages: &'a [Stage], found: &mut Vec<&'a Affine>) {
+            for stage in stages {
+                match stage {
+                    Stage::Kernel(_, below) => found.extend(below.iter().map(|(_, steps)| steps)),
+                    Stage::Time(time) => {
+                        found.push(&time.steps);
+                        collect(&time.stages, found);
+                    }
+                }
+            }
+        }
+        let mut found = Vec::new();
+        collect(&self.nest.stages, &mut found);
+        distinct(found)
+    }
+
+    /// Statements that run stages, inside so many loops.
+    fn stages(&self, stages: &[Stage], depth: usize) -> Vec<String> {
+        let counts = self.step_counts();
+        let count = |steps: &Affine| counts.iter().position(|other| *other == steps).unwrap_or(0);
+        let mut lines = Vec::new();
+        for stage in stages {
+            match stage {
+                Stage::Kernel(k, below) => {
+                    let test = |(time, steps): &(ParamId, Affine)| {
+                        format!("if (plan.size[{}] < plan.steps[{}]) ", time.0, count(steps))
+                    };
+                    let tests: String = below.iter().map(test).collect();
+                    lines.push(format!("{tests}gx_kernel[{k}](plan.size, buffer, local, 0, plan.items[{k}]);"));
+                }
+                Stage::Time(time) => {
+                    let (param, steps) = (time.param.0, format!("plan.steps[{}]", count(&time.steps)));
+                    let value = if time.falling { format!("{steps} - 1 - t{depth}") } else { format!("t{depth}") };
+                    lines.push(format!("for (int64_t t{depth} = 0; t{depth} < {steps}; t{depth}++) {{"));
+                    lines.push(format!("    plan.size[{param}] = {value};"));
+                    lines.extend(self.stages(&time.stages, depth + 1).into_iter().map(|line| format!("    {line}")));
+                    lines.push("}".into());
+                }
+            }
+        }
+        lines
     }
 
     /// The header, for C and C++.
@@ -70,6 +127,7 @@ impl Interface<'_> {
         self.filled(
             include_str!("interface.h"),
             &[
+                ("$items", self.filled(if self.goes_through_steps() { "" } else { include_str!("items.h") }, &[])),
                 ("$conditions", self.conditions()),
                 ("$sizes", listed(&self.sizes(), |m| format!("int64_t {};", m.name))),
                 ("$inputs", arrays(&self.inputs(), &format!("const {number}"))),
@@ -201,6 +259,9 @@ impl Interface<'_> {
         for (number, kernel) in self.nest.kernels.iter().enumerate() {
             lines.push(format!("plan->items[{number}] = {};", items(&names, &kernel.work)));
         }
+        for (number, steps) in self.step_counts().into_iter().enumerate() {
+            lines.push(format!("plan->steps[{number}] = {};", print::value(&names.affine(steps))));
+        }
         lines.extend(self.plan_memory());
         indented(lines)
     }
@@ -236,6 +297,7 @@ impl Interface<'_> {
                     let member = given.iter().find(|member| member.number == number).expect("free sizes are members");
                     format!("sizes->{}", member.name)
                 }
+                ParamKind::Time(_) => "0".into(),
                 ParamKind::Fixed(value) => print::value(&Value::from(value)),
                 ParamKind::Smallest(parts) => print::value(&names.extreme(smaller, parts)),
                 ParamKind::Largest(parts) => print::value(&names.extreme(larger, parts)),
@@ -355,6 +417,7 @@ fn largest_size(nest: &Nest) -> i64 {
                 ParamKind::Smallest(parts) | ParamKind::Largest(parts) => {
                     parts.iter().map(|part| most(part, &known)).max().unwrap_or(Int::ZERO)
                 }
+                ParamKind::Time(steps) => most(steps, &known),
             };
             known.push(most);
         }

@@ -91,6 +91,7 @@ fn square(w: &mut Writer, leaf: &Leaf, source: &Loop, target: &Loop, corner: &Va
     let opened = w.open_loops(&leaf.loops[leaf.outputs..]);
     w.draft.unrolled(&row, Value::width());
     w.draft.fix(&place, corner + &row);
+    w.draft.mention(&place);
     let value = w.values(Instances::lanes(source.variable, vec![lane], Vec::new())).wide(leaf.body, (0, 0));
     w.draft.assign(&held, leaf.reduction.map_or(value.clone(), |op| combine(op, &held, value, None)));
     w.draft.close(1 + opened);

@@ -68,6 +68,17 @@ impl Verified {
         Ok(Verified { nest, checks })
     }
 
+    /// With steps of recurrences inside kernels: what was proved for every step stays proved.
+    pub fn with_steps_inside(mut self, times: &[ParamId]) -> Verified {
+        super::inside::inside(&mut self.nest, times);
+        self
+    }
+
+    /// Of parts that were verified each on its own, with the checks that they leave.
+    pub(super) fn joined(nest: Nest, checks: Vec<Check>) -> Verified {
+        Verified { nest, checks }
+    }
+
     /// What is left to look at when the sizes are known.
     pub fn checks(&self) -> &[Check] {
         &self.checks

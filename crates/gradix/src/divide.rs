@@ -1,0 +1,468 @@
+//! A program with recurrences as programs without, which are run in turn and step by step.
+//!
+//! ```text
+//! h[t, i] = f(h[t - 1, i], x[t, i])                at the step t: h_now[i] = f(h[t - 1, i], x[t, i]), stored as h[t, i]
+//! ```
+//!
+//! At each step of a level, the index that the level goes through is a size. What was computed at other steps, or in
+//! other parts, is an input; what belongs to the same part is read from there.
+
+use crate::diagnostic::Diagnostic;
+use crate::domain::guard::{self, Guarded};
+use crate::domain::order::{self, Level};
+use crate::domain::{extent, system};
+use crate::program::expr::{Rewriter, Rules};
+use crate::program::{
+    Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Places, Program, Tensor,
+    TensorId, TensorKind, names, verify,
+};
+use crate::simplify;
+use std::collections::{HashMap, HashSet};
+
+/// A program in parts.
+#[derive(Clone, Debug)]
+pub struct Divided {
+    /// The program, with a size for the steps of each level.
+    pub whole: Program,
+    /// The parts.
+    pub parts: Vec<Part>,
+    /// When each is run.
+    pub stages: Vec<Stage>,
+    /// What is stored between parts or steps, of all that the program defines.
+    pub stored: Vec<TensorId>,
+}
+
+/// A program without recurrences.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its sizes are those of the whole program, and the steps of the levels around it.
+    pub program: Program,
+    /// For each input, the tensor of the whole program.
+    pub inputs: Vec<TensorId>,
+    /// For each result, the tensor of the whole program.
+    pub outputs: Vec<TensorId>,
+    /// The dimensions of a result, by its position, that steps give a value.
+    pub fixed: Vec<Vec<(usize, ParamId)>>,
+    /// For each level around it, how many of its steps it takes part in.
+    pub steps: Vec<(ParamId, Affine)>,
+}
+
+/// What is run, in order.
+#[derive(Clone, Debug)]
+pub enum Stage {
+    /// A part, by number.
+    Part(usize),
+    /// A level: its stages are run for each value.
+    Time {
+        /// The size of the whole program that takes the values.
+        time: ParamId,
+        /// How many there are.
+        steps: Affine,
+        /// Whether they fall.
+        falling: bool,
+        /// What is run for each.
+        stages: Vec<Stage>,
+    },
+}
+
+/// The parts that a stage runs.
+pub fn parts_of(stage: &Stage) -> Vec<usize> {
+    match stage {
+        Stage::Part(part) => vec![*part],
+        Stage::Time { stages, .. } => stages.iter().flat_map(parts_of).collect(),
+    }
+}
+
+/// Divides a program.
+pub fn divide(program: &Program) -> Result<Divided, Diagnostic> {
+    let mut whole = outside_named(program)?;
+    let stages = order::order(&whole).map_err(|error| error.describe(&whole, &Places::default()))?;
+    let mut dividing = Dividing { taken: names::taken(&whole), fixed: HashMap::new(), parts: Vec::new() };
+    let stages = dividing.stages(&mut whole, &stages)?;
+    let Dividing { mut parts, .. } = dividing;
+    let read: HashSet<TensorId> = parts.iter().flat_map(|part| part.inputs.iter().copied()).collect();
+    for part in &mut parts {
+        part.program.params = with_times(&whole, &part.steps);
+        let is_stored = |tensor: &TensorId| read.contains(tensor) || whole.outputs.contains(tensor);
+        let kept: Vec<bool> = part.outputs.iter().map(is_stored).collect();
+        retain(&mut part.outputs, &kept);
+        retain(&mut part.fixed, &kept);
+        retain(&mut part.program.outputs, &kept);
+        simplify::settle::drop_unread(&mut part.program);
+        debug_assert_eq!(verify(&part.program), Ok(()));
+    }
+    let mut stored: Vec<TensorId> = parts.iter().flat_map(|part| part.outputs.iter().copied()).collect();
+    stored.sort();
+    stored.dedup();
+    Ok(Divided { whole, parts, stages, stored })
+}
+
+fn retain<T>(list: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    list.retain(|_| *kept.next().unwrap_or(&true));
+}
+
+/// The sizes of the whole program, where the steps of a part are its own.
+fn with_times(whole: &Program, steps: &[(ParamId, Affine)]) -> Vec<Param> {
+    let mut params = whole.params.clone();
+    for (ParamId(time), own) in steps {
+        params[*time as usize].kind = ParamKind::Time(own.clone());
+    }
+    params
+}
+
+/// Nested definitions that a circle reads and that are no part of it are computed before it, all at once.
+fn outside_named(program: &Program) -> Result<Program, Diagnostic> {
+    let mut whole = program.clone();
+    let recurrent = crate::program::circles::recurrent(program);
+    let is_outside =
+        |d: &&Definition| program[d.tensor].kind == TensorKind::Nested && !recurrent.contains_key(&d.tensor);
+    let in_circle = |tensor: TensorId| {
+        let mut readers = program.definitions.iter().filter(|d| program.exprs.reads(d.body, tensor));
+        readers.any(|reader| recurrent.contains_key(&reader.tensor))
+    };
+    let named = program.definitions.iter().filter(is_outside).map(|d| d.tensor).filter(|&t| in_circle(t));
+    simplify::settle::name_some(&mut whole, named.collect())?;
+    simplify::tidy::tidy(&mut whole, false);
+    Ok(whole)
+}
+
+struct Dividing {
+    taken: HashSet<String>,
+    /// The indices of definitions, by number, that the levels around have given a value.
+    fixed: HashMap<usize, Vec<(usize, ParamId)>>,
+    parts: Vec<Part>,
+}
+
+impl Dividing {
+    fn stages(&mut self, whole: &mut Program, stages: &[order::Stage]) -> Result<Vec<Stage>, Diagnostic> {
+        let (mut divided, mut together): (Vec<Stage>, Vec<usize>) = (Vec::new(), Vec::new());
+        for stage in stages {
+            match stage {
+                order::Stage::Definition(number) => {
+                    if together.first().is_some_and(|first| self.steps(whole, *first) != self.steps(whole, *number)) {
+                        divided.push(self.part(whole, std::mem::take(&mut together))?);
+                    }
+                    together.push(*number);
+                }
+                order::Stage::Level(level) => {
+                    if !together.is_empty() {
+                        divided.push(self.part(whole, std::mem::take(&mut together))?);
+                    }
+                    divided.push(self.level(whole, level)?);
+                }
+            }
+        }
+        if !together.is_empty() {
+            divided.push(self.part(whole, together)?);
+        }
+        Ok(divided)
+    }
+
+    fn level(&mut self, whole: &mut Program, level: &Level) -> Result<Stage, Diagnostic> {
+        let extents = level.members.iter().map(|&(number, index)| {
+            let tensor = whole.definitions[number].tensor;
+            whole[tensor].extents[index].clone()
+        });
+        let steps = extent::extent(whole, extents.collect(), false);
+        let (first, index) = level.members[0];
+        let name = names::fresh(&whole.definitions[first].indices[index].name, &mut self.taken);
+        let time = ParamId(whole.params.len() as u32);
+        whole.params.push(Param { name, kind: ParamKind::Time(steps.clone()) });
+        for &(number, index) in &level.members {
+            self.fixed.entry(number).or_default().push((index, time));
+        }
+        let stages = self.stages(whole, &level.stages)?;
+        for (number, _) in &level.members {
+            self.fixed.entry(*number).or_default().pop();
+        }
+        Ok(Stage::Time { time, steps, falling: level.falling, stages })
+    }
+
+    /// For each level around a definition, how many steps it has.
+    fn steps(&self, whole: &Program, number: usize) -> Vec<(ParamId, Affine)> {
+        let tensor = whole.definitions[number].tensor;
+        let fixed = self.fixed.get(&number).map_or(&[][..], Vec::as_slice);
+        fixed.iter().map(|&(index, time)| (time, whole[tensor].extents[index].clone())).collect()
+    }
+
+    fn part(&mut self, whole: &Program, members: Vec<usize>) -> Result<Stage, Diagnostic> {
+        let steps = self.steps(whole, members[0]);
+        let mut making = Making::new(whole, &members, &self.fixed, &steps);
+        for &number in &members {
+            let fixed = self.fixed.get(&number).cloned().unwrap_or_default();
+            making.definition(number, &fixed, &[])?;
+        }
+        let Making { program, inputs, .. } = making;
+        let outputs = members.iter().map(|&number| whole.definitions[number].tensor).collect();
+        let fixed = members.iter().map(|number| self.fixed.get(number).cloned().unwrap_or_default()).collect();
+        self.parts.push(Part { program, inputs, outputs, fixed, steps });
+        Ok(Stage::Part(self.parts.len() - 1))
+    }
+}
+
+/// A part that is being made.
+struct Making<'a> {
+    whole: &'a Program,
+    program: Program,
+    /// The tensors of the whole program that are its inputs.
+    inputs: Vec<TensorId>,
+    /// The same, by tensor.
+    known: HashMap<TensorId, TensorId>,
+    /// The members, by tensor: what each is at the step at hand, and which of its dimensions are fixed.
+    own: HashMap<TensorId, (TensorId, Vec<(usize, ParamId)>)>,
+    nested: HashMap<TensorId, usize>,
+}
+
+impl<'a> Making<'a> {
+    fn new(
+        whole: &'a Program,
+        members: &[usize],
+        fixed: &HashMap<usize, Vec<(usize, ParamId)>>,
+        steps: &[(ParamId, Affine)],
+    ) -> Self {
+        let mut program =
+            Program { params: with_times(whole, steps), facts: whole.facts.clone(), ..Program::default() };
+        program.exprs = whole.exprs.clone();
+        let is_nested = |(_, d): &(usize, &Definition)| whole[d.tensor].kind == TensorKind::Nested;
+        let nested = whole.definitions.iter().enumerate().filter(is_nested).map(|(n, d)| (d.tensor, n)).collect();
+        let mut making =
+            Making { whole, program, inputs: Vec::new(), known: HashMap::new(), own: HashMap::new(), nested };
+        let mut taken = names::taken(whole);
+        let members = members.iter().map(|number| (whole.definitions[*number].tensor, fixed.get(number)));
+        let members: Vec<(TensorId, Vec<(usize, ParamId)>)> =
+            members.map(|(tensor, fixed)| (tensor, fixed.cloned().unwrap_or_default())).collect();
+        for tensor in making.read(&members) {
+            let input = Tensor { kind: TensorKind::Input, ..whole[tensor].clone() };
+            let id = making.program.add_tensor(input);
+            making.known.insert(tensor, id);
+            making.inputs.push(tensor);
+        }
+        for (tensor, fixed) in members {
+            let record = &whole[tensor];
+            let free = |(dimension, _): &(usize, &Affine)| fixed.iter().all(|(index, _)| index != dimension);
+            let extents: Vec<Affine> = record.extents.iter().enumerate().filter(free).map(|(_, e)| e.clone()).collect();
+            let name = match fixed.is_empty() {
+                true => record.name.clone(),
+                false => names::fresh(&format!("{}_now", record.name), &mut taken),
+            };
+            let rank = extents.len();
+            let now = making.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+            making.program.outputs.push(now);
+            making.own.insert(tensor, (now, fixed));
+        }
+        making
+    }
+
+    /// All that the members read, by way of nested definitions, too: but not what they are at every step anyway.
+    fn read(&self, members: &[(TensorId, Vec<(usize, ParamId)>)]) -> Vec<TensorId> {
+        let (mut found, mut open): (Vec<TensorId>, Vec<TensorId>) =
+            (Vec::new(), members.iter().map(|(tensor, _)| *tensor).collect());
+        let without_steps = |tensor: TensorId| members.iter().any(|(own, fixed)| *own == tensor && fixed.is_empty());
+        while let Some(tensor) = open.pop() {
+            let definition = self.whole.definition_of(tensor).expect("it is defined");
+            for (read, _) in self.whole.exprs.accesses(definition.body) {
+                match self.whole[read].kind {
+                    TensorKind::Nested => open.push(read),
+                    TensorKind::Defined if without_steps(read) => {}
+                    TensorKind::Defined | TensorKind::Input if !found.contains(&read) => found.push(read),
+                    TensorKind::Defined | TensorKind::Input => {}
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Adds a definition of the whole program in which some outputs have values; of a nested one, `known` holds for the
+    /// outputs that are left wherever it is read.
+    fn definition(
+        &mut self,
+        number: usize,
+        fixed: &[(usize, ParamId)],
+        known: &[Constraint],
+    ) -> Result<(), Diagnostic> {
+        let old = &self.whole.definitions[number];
+        let map = renumbered(old, fixed);
+        let is_free = |position: &usize| fixed.iter().all(|(index, _)| index != position);
+        let kept: Vec<usize> = (0..old.indices.len()).filter(is_free).collect();
+        let moved = |rows: &[Constraint]| rows.iter().map(|row| row.with_indices(&map)).collect::<Vec<_>>();
+        let indices = kept.iter().map(|&position| {
+            let Index { name, range } = &old.indices[position];
+            Index { name: name.clone(), range: range.map(|bound| bound.with_indices(&map)) }
+        });
+        let tensor = match self.own.get(&old.tensor) {
+            Some((now, _)) => *now,
+            None => self.known[&old.tensor],
+        };
+        let mut definition = Definition {
+            tensor,
+            indices: indices.collect(),
+            rank: old.rank - fixed.len(),
+            reduction: old.reduction,
+            conditions: moved(&old.conditions),
+            assumptions: [moved(&old.assumptions), known.to_vec()].concat(),
+            body: old.body,
+        };
+        let reads = self.reads(old, &definition, fixed, &map)?;
+        let mut rules = Stepped { map: &map, reads: &reads };
+        definition.body = Rewriter::default().rewrite(&mut self.program.exprs, old.body, &mut rules);
+        self.program.definitions.push(definition);
+        Ok(())
+    }
+
+    /// What becomes of each element that a definition reads; nested definitions are added on the way.
+    fn reads(
+        &mut self,
+        old: &Definition,
+        new: &Definition,
+        fixed: &[(usize, ParamId)],
+        map: &[Affine],
+    ) -> Result<HashMap<(TensorId, Vec<Affine>), Source>, Diagnostic> {
+        let mut sources = HashMap::new();
+        let mut known = Guarded::new([self.program.size_context(), new.domain()].concat());
+        for (access, guards) in guard::guarded_accesses(&mut self.program.exprs, old.body) {
+            let Expr::Access(tensor, subscripts) = self.program.exprs[access].clone() else { continue };
+            let guards: Vec<Vec<Constraint>> =
+                guards.iter().map(|guard| guard.iter().map(|row| row.with_indices(map)).collect()).collect();
+            let moved: Vec<Affine> = subscripts.iter().map(|s| s.with_indices(map)).collect();
+            let source = if self.whole[tensor].kind == TensorKind::Nested {
+                let dropped: Vec<(usize, ParamId)> = subscripts
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(dimension, subscript)| {
+                        let position = subscript.as_index()?;
+                        fixed.iter().find(|(index, _)| *index == position).map(|(_, time)| (dimension, *time))
+                    })
+                    .collect();
+                self.nested(tensor, &dropped, &moved, &guards)?
+            } else {
+                match self.own.get(&tensor) {
+                    Some((now, fixed)) => {
+                        now_or_before(*now, self.known.get(&tensor).copied(), fixed, &moved, &guards, &mut known)
+                    }
+                    None => {
+                        Source { now: None, before: Some(self.known[&tensor]), when: Vec::new(), dropped: Vec::new() }
+                    }
+                }
+            };
+            sources.insert((tensor, moved), source);
+        }
+        Ok(sources)
+    }
+
+    /// Adds a nested definition that is read at these subscripts, under one of these guards.
+    fn nested(
+        &mut self,
+        tensor: TensorId,
+        dropped: &[(usize, ParamId)],
+        subscripts: &[Affine],
+        guards: &[Vec<Constraint>],
+    ) -> Result<Source, Diagnostic> {
+        if !self.known.contains_key(&tensor) {
+            let rank = self.whole[tensor].rank - dropped.len();
+            let id = self.program.add_nested(self.whole[tensor].name.clone(), rank);
+            self.known.insert(tensor, id);
+            // What the reader's guard says, in the outputs of the nested definition.
+            let free = subscripts.iter().enumerate().filter(|(d, _)| dropped.iter().all(|(drop, _)| drop != d));
+            let places: HashMap<usize, usize> =
+                free.enumerate().filter_map(|(new, (_, subscript))| Some((subscript.as_index()?, new))).collect();
+            let rows = match guards {
+                [guard] => guard.iter().filter_map(|row| in_outputs(row, &places)).collect(),
+                _ => Vec::new(),
+            };
+            self.definition(self.nested[&tensor], dropped, &rows)?;
+        }
+        let dropped = dropped.iter().map(|(dimension, _)| *dimension).collect();
+        Ok(Source { now: Some(self.known[&tensor]), before: None, when: Vec::new(), dropped })
+    }
+}
+
+/// A constraint on indices of a reader in those of what it reads, if it is about these alone.
+fn in_outputs(row: &Constraint, places: &HashMap<usize, usize>) -> Option<Constraint> {
+    let (mut inside, mut highest) = (true, 0);
+    row.affine.visit_indices(&mut |index| {
+        inside &= places.contains_key(&index);
+        highest = highest.max(index + 1);
+    });
+    let map: Vec<Affine> = (0..highest).map(|i| Affine::index(places.get(&i).copied().unwrap_or(0))).collect();
+    inside.then(|| row.with_indices(&map))
+}
+
+/// Where the indices of a definition go: some have values, the others move up.
+fn renumbered(definition: &Definition, fixed: &[(usize, ParamId)]) -> Vec<Affine> {
+    let mut next = 0;
+    let place = |position: usize| match fixed.iter().find(|(index, _)| *index == position) {
+        Some((_, time)) => Affine::param(*time),
+        None => {
+            next += 1;
+            Affine::index(next - 1)
+        }
+    };
+    (0..definition.indices.len()).map(place).collect()
+}
+
+/// Where an element of a tensor is read.
+#[derive(Debug)]
+struct Source {
+    /// What the part computes itself.
+    now: Option<TensorId>,
+    /// What was computed before.
+    before: Option<TensorId>,
+    /// When it is `now`, where that is not clear.
+    when: Vec<Constraint>,
+    /// The dimensions that `now` does not have.
+    dropped: Vec<usize>,
+}
+
+/// Where an element of a member is read: at the step at hand, earlier, or now one and now the other.
+fn now_or_before(
+    now: TensorId,
+    before: Option<TensorId>,
+    fixed: &[(usize, ParamId)],
+    subscripts: &[Affine],
+    guards: &[Vec<Constraint>],
+    known: &mut Guarded,
+) -> Source {
+    let dropped = fixed.iter().map(|(dimension, _)| *dimension).collect();
+    let equal: Vec<Constraint> = fixed
+        .iter()
+        .map(|&(dimension, time)| Constraint::equal(subscripts[dimension].clone(), Affine::param(time)))
+        .collect();
+    if guards.iter().all(|guard| equal.iter().all(|row| known.under(guard).implies(row))) {
+        return Source { now: Some(now), before: None, when: Vec::new(), dropped };
+    }
+    let never = |guard: &Vec<Constraint>| system::is_empty(&[known.known(), guard, &equal].concat());
+    if guards.iter().all(never) {
+        return Source { now: None, before, when: Vec::new(), dropped };
+    }
+    Source { now: Some(now), before, when: equal, dropped }
+}
+
+/// A body at a step.
+struct Stepped<'a> {
+    map: &'a [Affine],
+    reads: &'a HashMap<(TensorId, Vec<Affine>), Source>,
+}
+
+impl Rules for Stepped<'_> {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.with_indices(self.map)
+    }
+
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        let Source { now, before, when, dropped } = &self.reads[&(tensor, subscripts.clone())];
+        let free = subscripts.iter().enumerate().filter(|(dimension, _)| !dropped.contains(dimension));
+        let free: Vec<Affine> = free.map(|(_, subscript)| subscript.clone()).collect();
+        match (*now, *before) {
+            (Some(now), None) => exprs.access(now, free),
+            (None, Some(before)) => exprs.access(before, subscripts),
+            (Some(now), Some(before)) => {
+                let (now, before) = (exprs.access(now, free), exprs.access(before, subscripts));
+                let condition = guard::all(exprs, when).expect("there is something to tell them apart");
+                exprs.add(Expr::Select(condition, now, before))
+            }
+            (None, None) => unreachable!("every element is read somewhere"),
+        }
+    }
+}
