@@ -360,10 +360,10 @@ def soft_dtw(x, y):
 @example
 def edit_distance(c, gap):
     d = np.zeros((c.shape[0] + 1, c.shape[1] + 1))
-    d[:, 0] = gap**2 * np.arange(d.shape[0])
-    d[0, :] = gap**2 * np.arange(d.shape[1])
+    down, right = (gap**2 * (1 + np.arange(n) / by) for n, by in zip(d.shape, (9, 10)))
+    d[1:, 0], d[0, 1:] = np.cumsum(down[1:]), np.cumsum(right[1:])
     for i, j in np.ndindex(*c.shape):
-        d[i + 1, j + 1] = min(d[i, j] + c[i, j], d[i, j + 1] + gap**2, d[i + 1, j] + gap**2)
+        d[i + 1, j + 1] = min(d[i, j] + c[i, j], d[i, j + 1] + down[i + 1], d[i + 1, j] + right[j + 1])
     return dict(y=d[-1, -1])
 
 
