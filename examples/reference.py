@@ -398,7 +398,7 @@ def cholesky(B):
 
 @example
 def lu(B):
-    F = B + 3 * np.eye(len(B))
+    F = B + (len(B) + 1) * np.eye(len(B))
     for k in range(len(F)):
         F[k + 1 :, k] /= F[k, k]
         F[k + 1 :, k + 1 :] -= np.outer(F[k + 1 :, k], F[k, k + 1 :])

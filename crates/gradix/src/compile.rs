@@ -46,7 +46,7 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
         return Ok(Compiled { parts: vec![part], nest });
     }
     let divided = divide(program)?;
-    let inside = steps_inside(&divided, given);
+    let inside = steps_inside(&divided, given, target);
     let (mut parts, mut nests) = (Vec::new(), Vec::new());
     for (number, part) in divided.parts.iter().enumerate() {
         let is_inside = divided.stages.iter().any(|stage| match stage {
@@ -63,7 +63,7 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
 }
 
 /// What the stages go through whose steps are so short that one thread does all of them.
-fn steps_inside(divided: &Divided, given: &[Int]) -> Vec<ParamId> {
+fn steps_inside(divided: &Divided, given: &[Int], target: &Target) -> Vec<ParamId> {
     let work = |part: &usize| {
         let program = &divided.parts[*part].program;
         let estimate = estimate(program, given);
@@ -71,7 +71,7 @@ fn steps_inside(divided: &Divided, given: &[Int]) -> Vec<ParamId> {
     };
     let is_short = |stage: &divide::Stage| {
         let parts = divide::parts_of(stage);
-        parts.iter().map(work).fold(0.0, f64::max) <= cost::SHORT_STEP_ADDITIONS
+        parts.iter().map(work).fold(0.0, f64::max) <= target.short_step_additions as f64
     };
     let short = |stage: &divide::Stage| match stage {
         divide::Stage::Time { time, .. } => is_short(stage).then_some(*time),

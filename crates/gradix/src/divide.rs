@@ -30,6 +30,8 @@ pub struct Divided {
     pub stages: Vec<Stage>,
     /// What is stored between parts or steps, of all that the program defines.
     pub stored: Vec<TensorId>,
+    /// Of some of it, only the last steps are read: the dimension, and how many of its values are kept.
+    pub rings: HashMap<TensorId, (usize, i64)>,
 }
 
 /// A program without recurrences.
@@ -94,8 +96,44 @@ pub fn divide(program: &Program) -> Result<Divided, Diagnostic> {
     let mut stored: Vec<TensorId> = parts.iter().flat_map(|part| part.outputs.iter().copied()).collect();
     stored.sort();
     stored.dedup();
-    Ok(Divided { whole, parts, stages, stored })
+    let kept = |tensor: &TensorId| Some((*tensor, ring(&whole, &parts, &stages, *tensor)?));
+    let rings = stored.iter().filter(|tensor| !whole.outputs.contains(tensor)).filter_map(kept).collect();
+    Ok(Divided { whole, parts, stages, stored, rings })
 }
+
+/// The dimension that steps go through and how many of its values have to be kept, if every read is of one of the last few
+/// steps: at the step of the reader, or after all of them.
+fn ring(whole: &Program, parts: &[Part], stages: &[Stage], tensor: TensorId) -> Option<(usize, i64)> {
+    let made = |part: &Part| Some(part.fixed[part.outputs.iter().position(|output| *output == tensor)?].clone());
+    let (dimension, time) = *parts.iter().find_map(made)?.first()?;
+    let falling = stages.iter().find_map(|stage| match stage {
+        Stage::Time { time: own, falling, .. } if *own == time => Some(*falling),
+        Stage::Time { .. } | Stage::Part(_) => None,
+    })?;
+    let last = whole[tensor].extents[dimension].shift(-1);
+    let mut kept = 1;
+    for part in parts {
+        let Some(input) = part.inputs.iter().position(|input| *input == tensor) else { continue };
+        let goes_along = part.steps.iter().any(|(own, _)| *own == time);
+        let now = match (goes_along, falling) {
+            (true, _) => Affine::param(time),
+            (false, true) => Affine::constant(0),
+            (false, false) => last.clone(),
+        };
+        let bodies = part.program.definitions.iter().map(|definition| definition.body);
+        let reads = bodies.flat_map(|body| part.program.exprs.accesses(body));
+        for (_, subscripts) in reads.filter(|(read, _)| *read == TensorId(input as u32)) {
+            let back = now.clone() - subscripts[dimension].clone();
+            let back = if falling { -back } else { back };
+            let steps = i64::try_from(back.as_constant()?).ok().filter(|steps| (0..MAX_RING).contains(steps))?;
+            kept = kept.max(steps + 1);
+        }
+    }
+    Some((dimension, kept))
+}
+
+/// The most steps that are kept in a ring.
+const MAX_RING: i64 = 16;
 
 fn retain<T>(list: &mut Vec<T>, kept: &[bool]) {
     let mut kept = kept.iter();

@@ -2,8 +2,11 @@
 
 use crate::machine::{run, sizes_of};
 use crate::random::generate::generate;
+use crate::random::recurrences::recurrences;
 use gradix::domain::sizes::{Known, bind, choose};
-use gradix::program::Program;
+use gradix::nest::{Nest, Stage};
+use gradix::program::{Program, circles};
+use gradix::target::{AVX512, Target};
 use gradix::{Int, Resolved};
 use gradix_run::vm::Real;
 use gradix_run::{Array, Dtype, gradient, interp, random};
@@ -42,6 +45,30 @@ fn random_programs_agree_with_the_oracle() {
         compared += 1;
     }
     assert!(compared > 100, "{compared}");
+}
+
+/// Both ways to run a recurrence, whatever its steps cost.
+#[test]
+fn recurrences_agree_with_the_oracle_with_steps_inside_and_outside_of_kernels() {
+    let mut texts: Vec<String> = (1..=60).map(recurrences).collect();
+    let examples =
+        ["cholesky", "gru", "heat_steps", "hmm", "leapfrog", "runge_kutta", "soft_dtw", "substitution", "tridiagonal"];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    texts.extend(examples.map(|name| std::fs::read_to_string(folder.join(name).with_extension("gx")).unwrap()));
+    for text in texts {
+        let resolved = gradix::syntax::parse(&text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
+        let gradient = gradix::derive(&resolved.program, &Default::default()).unwrap();
+        let sizes = choose(&resolved.program, &Known::default(), &resolved.places).unwrap();
+        let own = gradient::carried(&resolved.program, &sizes, &gradient.program).unwrap();
+        for (short_step_additions, inside) in [(-1, false), (i64::MAX, true)] {
+            let target = Target { short_step_additions, ..AVX512 };
+            for (program, sizes) in [(&resolved.program, &sizes), (&gradient.program, &own)] {
+                let nest = compare_on(&text, program, sizes, sizes, &target);
+                let outside = nest.stages.iter().any(|stage| matches!(stage, Stage::Time(_)));
+                assert_eq!(outside, !inside && !circles::circles(program).is_empty(), "{text}");
+            }
+        }
+    }
 }
 
 /// Sizes of 0, and reductions that are empty at some of their outputs; the terms then read what is not there.
@@ -103,10 +130,15 @@ pub fn compare(name: &str, program: &Program, sizes: &[Int]) {
 
 /// Lowered for sizes that are like the estimate.
 fn compare_as(name: &str, program: &Program, sizes: &[Int], estimate: &[Int]) {
+    compare_on(name, program, sizes, estimate, &AVX512);
+}
+
+/// The same for a machine; gives what was run.
+fn compare_on(name: &str, program: &Program, sizes: &[Int], estimate: &[Int], target: &Target) -> Nest {
     let array = |id| random::array(0, &program[id].name, gradient::shape(program, sizes, id).unwrap()).unwrap();
     let inputs: HashMap<String, Array> = program.inputs().map(|id| (program[id].name.clone(), array(id))).collect();
     let expected = interp(program, sizes, &inputs, Dtype::F64).unwrap().results;
-    let nest = gradix::compile(program, estimate, gradix::nest::Real::F64, &gradix::target::AVX512).unwrap().nest;
+    let nest = gradix::compile(program, estimate, gradix::nest::Real::F64, target).unwrap().nest;
     let own = sizes_of(&nest, sizes);
     let data = inputs.into_iter().map(|(name, array)| (name, array.data)).collect();
     let exact = run::<f64>(&nest, &own, &data, 1);
@@ -117,6 +149,7 @@ fn compare_as(name: &str, program: &Program, sizes: &[Int], estimate: &[Int]) {
         assert!(same, "{name}: {tensor} depends on the number of threads");
     }
     check(name, &nest, &expected, &run::<f32>(&nest, &own, &data, 1), 1e-4);
+    nest.into_nest()
 }
 
 fn check<T: Real>(

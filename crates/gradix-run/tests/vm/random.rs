@@ -6,3 +6,5 @@ pub mod affine;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../random/generate.rs"]
 pub mod generate;
+#[path = "../random/recurrences.rs"]
+pub mod recurrences;

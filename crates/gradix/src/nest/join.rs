@@ -5,6 +5,7 @@ use super::verify::{Check, Verified};
 use super::{Buffer, LoopId, Nest, Scope, Stage, Time, Work, for_each_expr};
 use crate::divide::{self, Divided, Part};
 use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, TensorId, TensorKind};
+use gradix_int::Int;
 use std::collections::HashMap;
 
 /// Joins the nests of all parts of a program. Each was verified for all values of its steps.
@@ -22,10 +23,11 @@ pub fn join(divided: &Divided, nests: Vec<Verified>) -> Result<Verified, String>
         plain: nests.iter().all(|nest| nest.plain),
     };
     let buffers = shared_buffers(divided, &mut joined);
+    let rings = divided.rings.iter().map(|(tensor, ring)| (buffers[tensor], *ring)).collect();
     let (mut checks, mut first_kernels) = (Vec::new(), Vec::new());
     for (part, nest) in divided.parts.iter().zip(nests) {
         first_kernels.push(joined.kernels.len());
-        checks.extend(Joining::new(&mut joined, part, &nest, &buffers).add(&nest)?);
+        checks.extend(Joining::new(&mut joined, part, &nest, (&buffers, &rings)).add(&nest)?);
     }
     let follows = |param: &Param| matches!(param.kind, ParamKind::Smallest(_) | ParamKind::Largest(_));
     if joined
@@ -53,7 +55,10 @@ fn shared_buffers(divided: &Divided, joined: &mut Nest) -> HashMap<TensorId, Ten
             (_, None) => continue,
         };
         buffers.insert(id, TensorId(joined.buffers.len() as u32));
-        let (name, extents) = (tensor.name.clone(), tensor.extents.clone());
+        let (name, mut extents) = (tensor.name.clone(), tensor.extents.clone());
+        if let Some((dimension, kept)) = divided.rings.get(&id) {
+            extents[*dimension] = Affine::constant(*kept);
+        }
         joined.buffers.push(Buffer { name, extents, scope, streamed: false });
     }
     buffers
@@ -81,14 +86,21 @@ struct Joining<'a> {
     params: Vec<ParamId>,
     /// Where each of its buffers is, and the dimensions that steps give a value.
     buffers: Vec<(TensorId, Vec<(usize, ParamId)>)>,
+    /// The dimension of a buffer of which only the last steps are kept, and how many.
+    rings: &'a HashMap<TensorId, (usize, i64)>,
     first_kernel: usize,
 }
 
 impl<'a> Joining<'a> {
-    fn new(joined: &'a mut Nest, part: &Part, nest: &Nest, shared: &HashMap<TensorId, TensorId>) -> Self {
+    fn new(
+        joined: &'a mut Nest,
+        part: &Part,
+        nest: &Nest,
+        (shared, rings): (&HashMap<TensorId, TensorId>, &'a HashMap<TensorId, (usize, i64)>),
+    ) -> Self {
         let first_kernel = joined.kernels.len();
         let params = join_params(&mut joined.params, &nest.params);
-        let mut joining = Joining { joined, params, buffers: Vec::new(), first_kernel };
+        let mut joining = Joining { joined, params, buffers: Vec::new(), rings, first_kernel };
         for buffer in &nest.buffers {
             let place = match buffer.scope {
                 Scope::Input(position) => (shared[&part.inputs[position]], Vec::new()),
@@ -194,6 +206,9 @@ impl Relocation for Joining<'_> {
         let mut fixed = fixed.clone();
         fixed.sort();
         fixed.into_iter().for_each(|(dimension, time)| subscripts.insert(dimension, Affine::param(time)));
+        if let Some((dimension, kept)) = self.rings.get(place) {
+            subscripts[*dimension] = subscripts[*dimension].remainder(&Int::from(*kept));
+        }
         *place
     }
 }

@@ -105,9 +105,6 @@ pub const PLAIN_ADDITIONS: f64 = 131_072.0;
 pub const PLAIN_ADDITIONS_PER_DEFINITION: f64 = 2048.0;
 /// In loops of more values than this vectors pay, however few loops there are.
 pub const PLAIN_LOOP_VALUES: f64 = 64.0;
-/// A step of a recurrence with less work than this is no work for several threads: it takes about as long as waiting for
-/// each other.
-pub const SHORT_STEP_ADDITIONS: f64 = 32_768.0;
 /// So many elements may be stored whatever the sizes of the program are: 4 MiB of f64.
 pub const SPARE_ELEMENTS: f64 = 524_288.0;
 /// How many elements may be stored for each of an argument: memory stays in proportion to what was given.

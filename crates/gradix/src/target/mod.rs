@@ -45,6 +45,9 @@ pub struct Target {
     pub items: i64,
     /// The most parts that a long sum is taken in. The same for any number of threads, as the bits are.
     pub sum_parts: i64,
+    /// A step of a recurrence with at most so many additions is no work for several threads: waiting for each other would
+    /// take about as long. One thread then goes through all steps.
+    pub short_step_additions: i64,
 }
 
 /// How much of a contraction's operands is packed at a time.
@@ -74,6 +77,7 @@ pub const AVX512: Target = Target {
     streamed_bytes: 16 * 1024 * KIB,
     items: 32,
     sum_parts: 16,
+    short_step_additions: 32_768,
 };
 
 /// Other x86-64 processors of the last ten years. The caches are those of Zen 2 and 3.
