@@ -19,6 +19,9 @@ use crate::program::{
 use crate::simplify;
 use std::collections::{HashMap, HashSet};
 
+/// A dimension of some tensors, and how many of its values are kept.
+pub type Rings = HashMap<TensorId, (usize, i64)>;
+
 /// A program in parts.
 #[derive(Clone, Debug)]
 pub struct Divided {
@@ -31,7 +34,7 @@ pub struct Divided {
     /// What is stored between parts or steps, of all that the program defines.
     pub stored: Vec<TensorId>,
     /// Of some of it, only the last steps are read: the dimension, and how many of its values are kept.
-    pub rings: HashMap<TensorId, (usize, i64)>,
+    pub rings: Rings,
 }
 
 /// A program without recurrences.

@@ -3,7 +3,7 @@
 use super::relocate::{Relocation, relocate};
 use super::verify::{Check, Verified};
 use super::{Buffer, LoopId, Nest, Scope, Stage, Time, Work, for_each_expr};
-use crate::divide::{self, Divided, Part};
+use crate::divide::{self, Divided, Part, Rings};
 use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, TensorId, TensorKind};
 use gradix_int::Int;
 use std::collections::HashMap;
@@ -87,7 +87,7 @@ struct Joining<'a> {
     /// Where each of its buffers is, and the dimensions that steps give a value.
     buffers: Vec<(TensorId, Vec<(usize, ParamId)>)>,
     /// The dimension of a buffer of which only the last steps are kept, and how many.
-    rings: &'a HashMap<TensorId, (usize, i64)>,
+    rings: &'a Rings,
     first_kernel: usize,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Joining<'a> {
         joined: &'a mut Nest,
         part: &Part,
         nest: &Nest,
-        (shared, rings): (&HashMap<TensorId, TensorId>, &'a HashMap<TensorId, (usize, i64)>),
+        (shared, rings): (&HashMap<TensorId, TensorId>, &'a Rings),
     ) -> Self {
         let first_kernel = joined.kernels.len();
         let params = join_params(&mut joined.params, &nest.params);
