@@ -466,6 +466,10 @@ fn now_or_before(
     known: &mut Guarded,
 ) -> Source {
     let dropped = fixed.iter().map(|(dimension, _)| *dimension).collect();
+    let known_rows = known.known().to_vec();
+    if guards.iter().all(|guard| system::is_empty(&[known_rows.as_slice(), guard].concat())) {
+        return Source { now: None, before: None, when: Vec::new(), dropped };
+    }
     let equal: Vec<Constraint> = fixed
         .iter()
         .map(|&(dimension, time)| Constraint::equal(subscripts[dimension].clone(), Affine::param(time)))
@@ -473,7 +477,7 @@ fn now_or_before(
     if guards.iter().all(|guard| equal.iter().all(|row| known.under(guard).implies(row))) {
         return Source { now: Some(now), before: None, when: Vec::new(), dropped };
     }
-    let never = |guard: &Vec<Constraint>| system::is_empty(&[known.known(), guard, &equal].concat());
+    let never = |guard: &Vec<Constraint>| system::is_empty(&[known_rows.as_slice(), guard, &equal].concat());
     if guards.iter().all(never) {
         return Source { now: None, before, when: Vec::new(), dropped };
     }
@@ -503,7 +507,8 @@ impl Rules for Stepped<'_> {
                 let condition = guard::all(exprs, when).expect("there is something to tell them apart");
                 exprs.add(Expr::Select(condition, now, before))
             }
-            (None, None) => unreachable!("every element is read somewhere"),
+            // It is never read.
+            (None, None) => exprs.constant(0.0),
         }
     }
 }
