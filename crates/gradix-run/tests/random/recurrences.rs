@@ -47,7 +47,7 @@ fn circle(noise: &mut Noise) -> String {
         "i" => "N".to_string(),
         _ => "M".to_string(),
     };
-    let mut text = "input a[T], b[N], w[N, N], s\n".to_string();
+    let mut text = "param T, N, M\ninput a[T], b[N], w[N, N], s\n".to_string();
     for number in 0..count {
         let member = &members[number];
         let binders: Vec<String> =
