@@ -93,8 +93,8 @@ pub fn divide(program: &Program) -> Result<Divided, Diagnostic> {
         retain(&mut part.outputs, &kept);
         retain(&mut part.fixed, &kept);
         retain(&mut part.program.outputs, &kept);
-        simplify::settle::drop_unread(&mut part.program);
         debug_assert_eq!(verify(&part.program), Ok(()));
+        simplify::settle::drop_unread(&mut part.program);
     }
     let mut stored: Vec<TensorId> = parts.iter().flat_map(|part| part.outputs.iter().copied()).collect();
     stored.sort();
