@@ -22,8 +22,8 @@ const FREE: usize = 4 << 20;
 /// (4.1 MiB for five by lane and one by row), and slabs of which 229 376 numbers (1.8 MiB) are alive at a time.
 const LOCAL: usize = 6 << 20;
 
-/// What takes more: maxima keep a mark for each of their terms, a sum over time has parts as large as its result, and factors
-/// that steps of a recurrence and of its adjoint share are stored.
+/// What takes more: maxima keep a mark for each of their terms, a sum over time has parts as large as its result, and a thread
+/// of selective_scan has one slab of 8 MB.
 const KNOWN: [(&str, &str); 4] =
     [("crf", "m_max_hits"), ("selective_scan", "dh"), ("sinkhorn", "dc_sum_3_parts"), ("viterbi", "v_max_hits")];
 

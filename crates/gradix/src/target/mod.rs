@@ -45,8 +45,8 @@ pub struct Target {
     pub items: i64,
     /// The most parts that a long sum is taken in. The same for any number of threads, as the bits are.
     pub sum_parts: i64,
-    /// A step of a recurrence with at most so many additions is no work for several threads: waiting for each other would
-    /// take about as long. One thread then goes through all steps.
+    /// Of a recurrence whose steps have at most so many additions, one thread goes through all steps: threads that share a
+    /// step wait for each other at its end. An estimate of where the two take as long; it was not measured.
     pub short_step_additions: i64,
 }
 
