@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs lint msrv package book bench compare growth bench-compiler bench-python fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book bench compare growth bench-compiler bench-python bench-loops fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -21,6 +21,15 @@ index-sets:
 # Tens of thousands of random programs with floors and others.
 random-programs:
 	GRADIX_SEED=100000 GRADIX_COUNT=20000 cargo test --release -p gradix-run --test random_programs -- --nocapture
+
+# Emitted C with GCC's sanitizers: all examples with their gradients, and 300 random programs with theirs; the tests have a few of
+# each. Then the crates without foreign code under Miri, where it is installed (`rustup component add miri --toolchain nightly`).
+sanitize:
+	GRADIX_COUNT=100 cargo test -p gradix-run --test interface clean
+	@if cargo +nightly miri --version >/dev/null 2>&1; then \
+		MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p gradix-int --lib && \
+		MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p gradix --lib program::; \
+	else echo 'note: Miri is not installed, and nothing ran under it'; fi
 
 # What the continuous integration asks for besides.
 lint: package
@@ -68,6 +77,11 @@ growth:
 # How fast the compiler itself is.
 bench-compiler:
 	cargo bench -p gradix
+
+# Loops over time beside C by hand; writes docs/benchmarks-loops.md.
+bench-loops:
+	cargo build --release -p gradix-cli
+	python3 bench/loops/loops.py
 
 # What a call from Python costs besides the computation; writes docs/benchmarks-python.md.
 bench-python:

@@ -527,7 +527,18 @@ def logsumexp(x):
     return dict(y=np.log(np.exp(x).sum(1)))
 
 
+@example
+def straight_through(x, w, y):
+    return dict(loss=((x @ (np.round(8 * w) / 8) - y) ** 2).mean())
+
+
 # Losses and likelihoods
+
+
+@example
+def cross_entropy(x, t):
+    p = softmax(x)
+    return dict(loss=-(t * np.log(p)).sum() / len(x) + np.log(np.exp(x).sum(1)) @ (1 - t.sum(1)) / len(x), p=p)
 
 
 @example

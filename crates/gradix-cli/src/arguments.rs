@@ -361,6 +361,8 @@ pub struct ExplainArguments {
 /// A value on the way from a program to its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stage {
+    /// The program with recurrences in place of reductions over ranges that grow
+    Scanned,
     /// The program with fewer operations
     Economised,
     /// The program that is scheduled: with copies, and without what is computed again at each use
@@ -445,7 +447,11 @@ pub struct FmtArguments {
 
 fn parse_size(text: &str) -> Result<(String, i64), String> {
     let (name, size) = text.split_once('=').filter(|(name, _)| is_name(name)).ok_or("expected NAME=SIZE")?;
-    let size = size.parse().map_err(|_| format!("'{size}' is not an integer"))?;
+    let is_whole = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let size = size.parse().map_err(|_| match is_whole(size.trim_start_matches(['-', '+'])) {
+        true => format!("'{size}' is past all sizes"),
+        false => format!("'{size}' is not an integer"),
+    })?;
     Ok((name.into(), size))
 }
 

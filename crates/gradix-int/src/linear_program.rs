@@ -2,7 +2,8 @@
 //!
 //! Equalities are solved over the integers first, by unimodular changes of variables, so that a system such as
 //! `2 x = 2 y + 1` is found empty and an inequality on the remaining variables can be tightened to integers:
-//! `2 z - 1 ≥ 0` becomes `z - 1 ≥ 0`. What remains is decided over the rationals.
+//! `2 z - 1 ≥ 0` becomes `z - 1 ≥ 0`. What remains is decided over the rationals; for emptiness, two opposite inequalities
+//! that are left (`i = 3 q`, `k ≥ 3 q`, `k ≤ i`: so `k = 3 q`) are equalities, too, and solved in their turn.
 //!
 //! Everything is computed in machine words, and once more in exact integers where one overflows.
 
@@ -60,8 +61,19 @@ fn exactly<R, O>(
 }
 
 fn find_empty<T: Scalar>(constraints: Constraints) -> Result<bool, T::Overflow> {
-    let Some(mut reduced) = reduce::<T>(constraints, None)? else { return Ok(true) };
-    Ok(!reduced.tableau.restore()?)
+    let Some(mut dense) = solved::<T>(constraints, None)? else { return Ok(true) };
+    loop {
+        let fixed = dense.opposite_rows();
+        if fixed.is_empty() {
+            let forms = (0..constraints.inequalities.len()).collect();
+            return Ok(!Tableau::new(dense.entries, dense.width - 1, forms)?.restore()?);
+        }
+        // Each takes a variable away, so this ends.
+        dense = dense.with_equalities(&fixed);
+        if !dense.solve_equalities(fixed.len())? {
+            return Ok(true);
+        }
+    }
 }
 
 fn find_minimum<T: Scalar>(constraints: Constraints, objective: &Row) -> Result<Optimum, T::Overflow> {
@@ -101,19 +113,9 @@ struct Reduced<T> {
 /// Solves the equalities and tightens the inequalities; nothing if an equality has no integer solution.
 /// The inequalities keep their positions as numbers of forms.
 fn reduce<T: Scalar>(constraints: Constraints, objective: Option<&Row>) -> Result<Option<Reduced<T>>, T::Overflow> {
-    let equalities = constraints.equalities.len();
-    let mut dense = Dense::<T>::new(constraints, objective)?;
-    for equality in 0..equalities {
-        if !dense.solve(equality)? {
-            return Ok(None);
-        }
-    }
-    dense.drop_solved(equalities);
+    let Some(mut dense) = solved::<T>(constraints, objective)? else { return Ok(None) };
     let (width, inequalities) = (dense.width, constraints.inequalities.len());
-    let (rows, objective_row) = dense.entries.split_at_mut(inequalities * width);
-    for row in rows.chunks_exact_mut(width) {
-        tighten(row)?;
-    }
+    let objective_row = &mut dense.entries[inequalities * width..];
     let (mut scale, mut offset) = (T::ONE, T::ZERO);
     if let Some(constant) = objective_row.last_mut() {
         offset = std::mem::replace(constant, T::ZERO);
@@ -122,6 +124,13 @@ fn reduce<T: Scalar>(constraints: Constraints, objective: Option<&Row>) -> Resul
     let forms = (0..inequalities).chain(objective.map(|_| OBJECTIVE)).collect();
     let tableau = Tableau::new(dense.entries, width - 1, forms)?;
     Ok(Some(Reduced { tableau, scale, offset }))
+}
+
+/// The inequalities, tightened, and then the objective, in the variables that the equalities leave; nothing if an equality
+/// has no integer solution.
+fn solved<T: Scalar>(constraints: Constraints, objective: Option<&Row>) -> Result<Option<Dense<T>>, T::Overflow> {
+    let mut dense = Dense::<T>::new(constraints, objective)?;
+    Ok(dense.solve_equalities(constraints.equalities.len())?.then_some(dense))
 }
 
 /// Divides coefficients by their greatest common divisor, which is returned, and rounds the constant down.
@@ -161,6 +170,8 @@ fn floor<T: Scalar>(a: &T, d: &T) -> Result<T, T::Overflow> {
 struct Dense<T> {
     entries: Vec<T>,
     width: usize,
+    /// How many rows behind the equalities are inequalities.
+    inequalities: usize,
     /// The variables that equalities have fixed.
     solved: Vec<bool>,
 }
@@ -176,7 +187,8 @@ impl<T: Scalar> Dense<T> {
                 entries.push(T::from_int(entry)?);
             }
         }
-        Ok(Dense { entries, width, solved: vec![false; constraints.dimension] })
+        let (inequalities, solved) = (constraints.inequalities.len(), vec![false; constraints.dimension]);
+        Ok(Dense { entries, width, inequalities, solved })
     }
 
     /// Fixes one variable by an equality; false if it has no integer solution.
@@ -227,6 +239,38 @@ impl<T: Scalar> Dense<T> {
             }
         }
         Ok(())
+    }
+
+    /// Solves the first rows for a variable each, drops both, and tightens the inequalities behind; false if there is no integer
+    /// solution.
+    fn solve_equalities(&mut self, equalities: usize) -> Result<bool, T::Overflow> {
+        for equality in 0..equalities {
+            if !self.solve(equality)? {
+                return Ok(false);
+            }
+        }
+        self.drop_solved(equalities);
+        let inequalities = self.inequalities;
+        self.entries.chunks_exact_mut(self.width).take(inequalities).try_for_each(|row| tighten(row).map(|_| ()))?;
+        Ok(true)
+    }
+
+    /// The same rows with some of them as equalities in front.
+    fn with_equalities(self, rows: &[usize]) -> Self {
+        let row = |row: &usize| &self.entries[row * self.width..(row + 1) * self.width];
+        let entries = rows.iter().map(row).chain([self.entries.as_slice()]).flatten().cloned().collect();
+        Dense { entries, solved: vec![false; self.width - 1], ..self }
+    }
+
+    /// Rows that are not constant and whose opposite is another row, the first of each pair.
+    fn opposite_rows(&self) -> Vec<usize> {
+        let rows: Vec<&[T]> = self.entries.chunks_exact(self.width).collect();
+        let is_opposite = |a: &[T], b: &[T]| a.iter().zip(b).all(|(a, b)| a.negate().is_ok_and(|a| a == *b));
+        let is_first = |&row: &usize| {
+            let varies = rows[row][..self.width - 1].iter().any(|entry| !entry.is_zero());
+            varies && rows[row + 1..].iter().any(|other| is_opposite(rows[row], other))
+        };
+        (0..rows.len()).filter(is_first).collect()
     }
 
     /// Drops the equalities and the variables that they have fixed.

@@ -5,7 +5,7 @@
 //! found empty while it was built; no two inequalities have the same coefficients, and no two equalities are equal.
 //!
 //! Emptiness, implication and bounds are decided exactly over the rationals, after solving the equalities (for emptiness and
-//! implication also pairs of opposite inequalities) over the integers and tightening the inequalities. So `is_empty` and `implies` may answer false for an integer reason that
+//! implication also pairs of inequalities that are then opposite) over the integers and tightening the inequalities. So `is_empty` and `implies` may answer false for an integer reason that
 //! no single row shows; they never answer true wrongly. [`Polyhedron::sample`] is exact over the integers.
 
 use std::fmt;
@@ -182,15 +182,7 @@ impl Polyhedron {
     fn is_empty_with(&self, extra: Option<&Row>) -> bool {
         let equalities: Vec<&Row> = self.equalities.iter().collect();
         let inequalities: Vec<&Row> = self.inequalities.iter().chain(extra).collect();
-        if linear_program::is_empty(self.constraints(&equalities, &inequalities)) {
-            return true;
-        }
-        // What two opposite inequalities leave one value for, no fraction comes near: i = 1 where 1 ≤ i ≤ 1.
-        let is_fixed =
-            |place: &usize| inequalities[place + 1..].iter().any(|row| row.is_opposite(inequalities[*place]));
-        let fixed: Vec<&Row> = (0..inequalities.len()).filter(is_fixed).map(|place| inequalities[place]).collect();
-        let equalities = [equalities, fixed.clone()].concat();
-        !fixed.is_empty() && linear_program::is_empty(self.constraints(&equalities, &inequalities))
+        linear_program::is_empty(self.constraints(&equalities, &inequalities))
     }
 
     /// Whether the set was found empty while it was built.

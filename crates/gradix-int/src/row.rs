@@ -102,13 +102,6 @@ impl Row {
         self
     }
 
-    /// Whether the other is this form with all signs changed.
-    pub(crate) fn is_opposite(&self, other: &Row) -> bool {
-        let are_opposite = |(a, b): (&Int, &Int)| (a.is_zero() && b.is_zero()) || (a.sign() != b.sign() && *a == -b);
-        are_opposite((&self.constant, &other.constant))
-            && self.coefficients.iter().zip(&other.coefficients).all(are_opposite)
-    }
-
     /// The variable and its coefficient, if there is exactly one.
     pub(crate) fn single(&self) -> Option<(usize, &Int)> {
         let mut nonzero = self.coefficients.iter().enumerate().filter(|(_, c)| !c.is_zero());

@@ -217,7 +217,7 @@ impl Function {
     ) -> PyResult<Vec<Comparison>> {
         guarded(py, || {
             let rows = signals::detached(py, || {
-                let (given, settings) = (named(sizes), Settings { seed, tolerance });
+                let (given, settings) = (named(sizes), Settings { seed, tolerance, second: order > 1 });
                 lattice::known(self.program(), &given)?;
                 if !self.program().has_inputs() {
                     return Ok(Vec::new());

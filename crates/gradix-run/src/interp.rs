@@ -12,7 +12,8 @@ use crate::interrupt;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::domain::order::{Level, Stage, order};
-use gradix::program::{Places, Program, TensorId, TensorKind};
+use gradix::program::{Places, Program, TensorId, TensorKind, UnaryOp};
+use gradix::scalar;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -204,31 +205,51 @@ impl<'a> Machine<'a> {
         let mut point = outputs.to_vec();
         let Some(op) = code.reduction else { return self.body(tensor, code, &point) };
         point.resize(code.indices.len(), 0);
-        let mut total = op.neutral();
-        self.reduce(tensor, code, code.rank, &mut point, op.combine(), &mut total)?;
-        Ok(total)
+        if let Some(combine) = op.combine() {
+            let mut total = op.neutral();
+            self.reduce(tensor, code, code.rank, &mut point, &mut |machine, value| {
+                machine.operations += 1;
+                total = machine.dtype.round(combine.apply(total, value));
+            })?;
+            return Ok(total);
+        }
+        let mut values = Vec::new();
+        self.reduce(tensor, code, code.rank, &mut point, &mut |_, value| values.push(value))?;
+        Ok(self.logsumexp(&values))
     }
 
+    /// Each term is compared, subtracted from, taken to `exp`, and added; besides, the largest is tested, and there is a logarithm to add.
+    fn logsumexp(&mut self, values: &[f64]) -> f64 {
+        self.operations += 4 * values.len() as u64 + 4;
+        let round = |value| self.dtype.round(value);
+        let largest = values.iter().copied().fold(f64::NEG_INFINITY, scalar::max);
+        if largest.is_infinite() {
+            return largest;
+        }
+        let terms = values.iter().map(|&value| round(scalar::exp(round(value - largest))));
+        let sum = terms.fold(0.0, |sum, term| round(sum + term));
+        round(largest + round(scalar::log(sum)))
+    }
+
+    /// Takes the values of a reduction in order.
     fn reduce(
         &mut self,
         tensor: TensorId,
         code: &Code,
         depth: usize,
         point: &mut Vec<i64>,
-        combine: gradix::program::BinaryOp,
-        total: &mut f64,
+        take: &mut dyn FnMut(&mut Self, f64),
     ) -> Result<(), Diagnostic> {
         if depth == code.indices.len() {
             if code.includes(point) {
                 let value = self.body(tensor, code, point)?;
-                self.operations += 1;
-                *total = self.dtype.round(combine.apply(*total, value));
+                take(self, value);
             }
             return Ok(());
         }
         for value in code.indices[depth].at(point) {
             point[depth] = i64::try_from(value).map_err(|_| failed("an index is too large"))?;
-            self.reduce(tensor, code, depth + 1, point, combine, total)?;
+            self.reduce(tensor, code, depth + 1, point, take)?;
         }
         Ok(())
     }
@@ -256,7 +277,7 @@ impl<'a> Machine<'a> {
             Node::Access(tensor, subscripts) => self.read(*tensor, subscripts, point)?,
             Node::Unary(op, a) => {
                 let a = self.node(code, *a, point, scratch)?;
-                self.operations += 1;
+                self.operations += u64::from(*op != UnaryOp::Stop);
                 self.dtype.round(op.apply(a))
             }
             Node::Binary(op, a, b) => {

@@ -68,8 +68,14 @@ fn a_derivative_that_is_not_a_number_fails() {
 #[test]
 fn the_tolerance_can_be_given() {
     let (text, derivative) = ("input x[N]\nf = sum[i] x[i]^3", "input x[N], df\ndx[i] = 2.9 * df * x[i]^2");
-    assert!(wrong(text, derivative, Settings { seed: 0, tolerance: Some(0.1) }).comparisons[0].passed);
-    assert!(!wrong(text, derivative, Settings { seed: 0, tolerance: Some(0.01) }).comparisons[0].passed);
+    assert!(
+        wrong(text, derivative, Settings { seed: 0, tolerance: Some(0.1), ..Settings::default() }).comparisons[0]
+            .passed
+    );
+    assert!(
+        !wrong(text, derivative, Settings { seed: 0, tolerance: Some(0.01), ..Settings::default() }).comparisons[0]
+            .passed
+    );
 }
 
 #[test]
@@ -104,4 +110,20 @@ fn a_function_that_is_nowhere_finite_is_doubtful() {
 fn arguments_that_nothing_depends_on_have_derivative_zero() {
     let report = right("input x[N], t\ny[i] = x[i] * 2");
     assert!(report.comparisons.iter().all(|c| c.passed && c.skipped == 0 && c.error < 1e-7), "{report:?}");
+}
+
+#[test]
+fn what_stop_holds_does_not_move() {
+    for text in [
+        "input x[N]\ny[i] = x[i] * stop(x[i]^2)",
+        "input x[N, M]\ny[i in 0..N] = x[i, 0] * stop(sum[j] sin(x[i, j])) + stop(mean[i, j] x[i, j])^2 * x[i, 0]",
+        "input x[N], a[N]\nh[t in 0..N] = a[t] * stop(pad(h[t - 1], 1)) + x[t] * pad(h[t - 1], 2)",
+    ] {
+        let report = right(text);
+        let fine = |row: &check::Comparison| row.passed && row.skipped == 0 && !row.vacuous;
+        assert!(report.comparisons.iter().all(fine), "{text}\n{report:?}");
+    }
+    let moved = "input x[N], dy[N]\ndx[i] = 3 * dy[i] * x[i]^2";
+    let report = wrong("input x[N]\ny[i] = x[i] * stop(x[i]^2)", moved, Settings::default());
+    assert!(!report.comparisons[0].passed);
 }

@@ -294,7 +294,7 @@ fn confirmed(title: &str, program: &Program, derived: &Derived, options: &Option
 /// Every derivative agrees with central differences, and most elements could be measured.
 fn measured(what: &str, program: &Program, gradient: &Derived, sizes: &[Int]) {
     for seed in SEEDS {
-        let report = check(program, gradient, sizes, Settings { seed, tolerance: None }, &|_, _| {}).unwrap();
+        let report = check(program, gradient, sizes, Settings { seed, ..Settings::default() }, &|_, _| {}).unwrap();
         assert_eq!(report.comparisons.len(), gradient.wrt.len(), "{what}");
         for comparison in &report.comparisons {
             assert!(comparison.passed && !comparison.is_doubtful(), "{what}\n{comparison:?}");

@@ -66,12 +66,15 @@ fn sized(program: &Program, given: &[(String, Int)]) -> Option<Vec<Int>> {
 fn compare(name: &str, program: &Program, sizes: &[Int], given: &[(String, Int)]) {
     let numbers: Vec<f64> = sizes.iter().map(|size| size.to_f64().value()).collect();
     let before = run(name, program, sizes);
+    // A `logsumexp` takes what its maximum and its sum take.
+    let prepared = economise::prepared(program).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let most = before.operations.max(run(name, &prepared, sizes).operations);
     for (estimate, exact) in [(numbers, true), (vec![512.0; sizes.len()], false)] {
         let cheap = economised(name, program, &estimate);
         let own = sized(&cheap, given).unwrap_or_else(|| panic!("{name}: sizes no longer fit"));
         let after = run(name, &cheap, &own);
         let text = print::print(&cheap).unwrap();
-        assert!(!exact || after.operations <= before.operations, "{name}: more operations\n{text}");
+        assert!(!exact || after.operations <= most, "{name}: more operations\n{text}");
         for ((result, a), (_, b)) in before.results.iter().zip(&after.results) {
             let scale = a.data.iter().filter(|v| v.is_finite()).fold(1e-300, |scale: f64, v| scale.max(v.abs()));
             assert_eq!(a.shape, b.shape, "{name}: {result}\n{text}");

@@ -75,7 +75,8 @@ impl Value {
 }
 
 fn functions() -> Vec<Function> {
-    let unary = UnaryOp::ALL.iter().filter(|op| **op != UnaryOp::Neg);
+    // These two are no calls.
+    let unary = UnaryOp::ALL.iter().filter(|op| !matches!(op, UnaryOp::Neg | UnaryOp::Stop));
     let unary = unary.map(|op| Function { name: op.name(), value: Value::One(*op) });
     unary.chain(BinaryOp::FUNCTIONS.iter().map(|(name, op)| Function { name, value: Value::Two(*op) })).collect()
 }

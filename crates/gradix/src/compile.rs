@@ -1,19 +1,19 @@
 //! From a program to verified loops: every pass behind the derivative, in a row.
 //!
 //! ```text
-//! Program ─economise→ Program ─arrange→ Program ─schedule→ Schedule ─lower→ Nest ─verify→ Verified
+//! Program ─scan→ Program ─economise→ Program ─arrange→ Program ─schedule→ Schedule ─lower→ Nest ─verify→ Verified
 //! ```
 //!
 //! A program can be economised in more than one way; each way that comes into question is a candidate, made with all
 //! passes. [`compile`] compares them and keeps its reason as a [`Choice`].
 //!
-//! A program with recurrences is [divided](mod@crate::divide) into parts without. Each goes this way on its own; then their nests
+//! A program with recurrences, its own or those that [`scan`] found, is [divided](mod@crate::divide) into parts without. Each goes this way on its own; then their nests
 //! are joined.
 
 use crate::diagnostic::Diagnostic;
-use crate::divide::{self, Divided, divide};
+use crate::divide::{self, Divided, Part, divide};
 use crate::domain::estimate::estimate;
-use crate::economise::{economise, economise_lean, with_exact_ties};
+use crate::economise::{economise, economise_lean, prepared};
 use crate::lower::lower;
 use crate::nest::join::join;
 use crate::nest::verify::{Verified, holds};
@@ -21,8 +21,10 @@ use crate::nest::{self, Nest};
 use crate::program::{Definition, ParamId, ParamKind, Program, Tensor, TensorId, TensorKind};
 use crate::program::{circles, print};
 use crate::scalar::Real;
+use crate::scan::scan;
 use crate::schedule::{self, Manner, Schedule, arrange, name, schedule};
 use crate::target::{Target, cost};
+use crate::waves::waves;
 use gradix_int::Int;
 use std::fmt;
 
@@ -41,43 +43,86 @@ use std::fmt;
 /// ```
 pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
     let little = is_little(program, given);
-    if circles::circles(program).is_empty() {
-        let (part, nest) = compile_part(program, given, (real, target), little, Manner::Shared)?;
-        return Ok(Compiled { parts: vec![part], nest });
+    let scanned = if little { program.clone() } else { scan(program, &estimate(program, given))? };
+    if circles::circles(&scanned).is_empty() {
+        let (part, nest) = compile_part(&scanned, given, (real, target), little, Manner::Shared)?;
+        return Ok(Compiled { scanned, parts: vec![part], nest });
     }
-    let divided = divide(program)?;
-    let inside = steps_inside(&divided, given, target);
-    let (mut parts, mut nests) = (Vec::new(), Vec::new());
+    let divided = divide(&waves(&scanned, given, target)?)?;
+    let short = steps_inside(&divided, target, &|time| additions_of_step(&divided, time, given));
+    let outermost = divided.stages.iter().filter_map(|stage| match stage {
+        divide::Stage::Time { time, .. } => Some(*time),
+        divide::Stage::Part(_) => None,
+    });
+    let outermost: Vec<ParamId> = outermost.collect();
+    let machine = (real, target);
+    let (tried, items) =
+        assembled((&scanned, &divided), given, machine, little, &[outermost.as_slice(), &short].concat())?;
+    // What an item does at a step counts, where items go through the steps on their own.
+    let each = |time: ParamId| {
+        let items = items.iter().find(|(own, _)| *own == time).map_or(1.0, |(_, items)| *items);
+        additions_of_step(&divided, time, given) / items
+    };
+    let inside = steps_inside(&divided, target, &each);
+    match outermost.iter().all(|time| inside.contains(time)) {
+        true => Ok(tried),
+        false => Ok(assembled((&scanned, &divided), given, machine, little, &inside)?.0),
+    }
+}
+
+/// The parts of a program and their nests as one, with the steps of some levels inside kernels; and for which of these there
+/// are how many items.
+fn assembled(
+    (scanned, divided): (&Program, &Divided),
+    given: &[Int],
+    machine: (Real, &Target),
+    little: bool,
+    inside: &[ParamId],
+) -> Result<(Compiled, Vec<(ParamId, f64)>), Diagnostic> {
+    let (alone, mut parts, mut nests) = (parts_inside(&divided.stages, inside), Vec::new(), Vec::new());
     for (number, part) in divided.parts.iter().enumerate() {
-        let is_inside = divided.stages.iter().any(|stage| match stage {
-            divide::Stage::Time { time, .. } => inside.contains(time) && divide::parts_of(stage).contains(&number),
-            divide::Stage::Part(_) => false,
-        });
+        let is_inside = alone.contains(&number);
         let manner = if is_inside { Manner::OneItem } else { Manner::Shared };
-        let (part, nest) = compile_part(&part.program, given, (real, target), little && !is_inside, manner)?;
+        let (part, nest) = compile_part(&part.program, given, machine, little && !is_inside, manner)?;
         parts.push(part);
         nests.push(nest);
     }
-    let nest = join(&divided, nests).map_err(|what| Diagnostic::error("run", what))?;
-    Ok(Compiled { parts, nest: nest.with_steps_inside(&inside) })
+    let (nest, items) = join(divided, nests, inside, &estimate(&divided.whole, given))
+        .map_err(|what| Diagnostic::error("run", what))?;
+    Ok((Compiled { scanned: scanned.clone(), parts, nest }, items))
 }
 
-/// What the stages go through whose steps are so short that one thread does all of them.
-fn steps_inside(divided: &Divided, given: &[Int], target: &Target) -> Vec<ParamId> {
-    let work = |part: &usize| {
-        let program = &divided.parts[*part].program;
-        let estimate = estimate(program, given);
-        additions(program, &estimate)
+/// What the longest part of a step of a level takes, levels inside included, in additions.
+fn additions_of_step(divided: &Divided, time: ParamId, given: &[Int]) -> f64 {
+    let work = |part: &Part| {
+        let program = &part.program;
+        additions(program, &estimate(program, given))
     };
-    let is_short = |stage: &divide::Stage| {
-        let parts = divide::parts_of(stage);
-        parts.iter().map(work).fold(0.0, f64::max) <= target.short_step_additions as f64
+    let is_inside = |part: &&Part| part.steps.iter().any(|(own, _)| *own == time);
+    divided.parts.iter().filter(is_inside).map(work).fold(0.0, f64::max)
+}
+
+/// What the outermost of those stages go through whose steps are so short that one thread does all of them.
+fn steps_inside(divided: &Divided, target: &Target, additions: &dyn Fn(ParamId) -> f64) -> Vec<ParamId> {
+    let (mut found, mut open): (Vec<ParamId>, Vec<&divide::Stage>) = (Vec::new(), divided.stages.iter().collect());
+    while let Some(stage) = open.pop() {
+        let divide::Stage::Time { time, stages, .. } = stage else { continue };
+        match additions(*time) <= target.short_step_additions as f64 {
+            true => found.push(*time),
+            false => open.extend(stages),
+        }
+    }
+    found
+}
+
+/// The parts that run at the steps of these levels.
+fn parts_inside(stages: &[divide::Stage], inside: &[ParamId]) -> Vec<usize> {
+    let each = |stage: &divide::Stage| match stage {
+        divide::Stage::Time { time, .. } if inside.contains(time) => divide::parts_of(stage),
+        divide::Stage::Time { stages, .. } => parts_inside(stages, inside),
+        divide::Stage::Part(_) => Vec::new(),
     };
-    let short = |stage: &divide::Stage| match stage {
-        divide::Stage::Time { time, .. } => is_short(stage).then_some(*time),
-        divide::Stage::Part(_) => None,
-    };
-    divided.stages.iter().filter_map(short).collect()
+    stages.iter().flat_map(each).collect()
 }
 
 /// Compiles a program without recurrences; with plain loops if there is little to do.
@@ -117,7 +162,7 @@ fn make(
     manner: Manner,
 ) -> Result<Made, Diagnostic> {
     let economised = match candidate {
-        Candidate::Plain => with_exact_ties(program)?,
+        Candidate::Plain => prepared(program)?,
         Candidate::Fast => economise(program, &estimate(program, given))?,
         Candidate::Lean => economise_lean(program, &estimate(program, given))?,
     };
@@ -154,6 +199,8 @@ enum Candidate {
 /// What a program becomes on its way to loops.
 #[derive(Clone, Debug)]
 pub struct Compiled {
+    /// The program with recurrences in place of reductions over ranges that grow.
+    pub scanned: Program,
     /// The parts between recurrences, and those at each of their steps; a single one if there is no recurrence.
     pub parts: Vec<CompiledPart>,
     /// The loops, with the proof that no access leaves its buffer.
@@ -177,6 +224,7 @@ impl Compiled {
     /// One of the values on the way, as text.
     pub fn print(&self, stage: Stage) -> Result<String, Diagnostic> {
         let printed = |part: &CompiledPart| match stage {
+            Stage::Scanned => print::print(&self.scanned),
             Stage::Economised => print::print(&part.economised),
             Stage::Arranged => print::print(&part.arranged),
             Stage::Schedule => {
@@ -185,7 +233,7 @@ impl Compiled {
             }
             Stage::Nest => Ok(nest::print(&self.nest)),
         };
-        if stage == Stage::Nest {
+        if matches!(stage, Stage::Scanned | Stage::Nest) {
             return printed(&self.parts[0]);
         }
         let texts: Result<Vec<String>, Diagnostic> = self.parts.iter().map(printed).collect();
@@ -196,6 +244,8 @@ impl Compiled {
 /// A value on the way from a program to loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// The program with recurrences in place of reductions over ranges that grow.
+    Scanned,
     /// The program with fewer operations.
     Economised,
     /// The program that is scheduled.

@@ -66,7 +66,10 @@ struct Places<'a> {
 impl Places<'_> {
     /// Subscripts of local buffers count from the start of the slab, or around the ring.
     fn place(&self, buffer: TensorId, subscripts: &mut [Affine]) {
-        let Some(Slab { dimension, before, ring }) = self.slabs.get(&buffer) else { return };
+        let Some(Slab { dimension, before, grid, ring }) = self.slabs.get(&buffer) else { return };
+        for (dimension, first) in grid {
+            subscripts[*dimension] = subscripts[*dimension].clone() - Affine::index(*first);
+        }
         let at = subscripts[*dimension].clone();
         subscripts[*dimension] = match ring {
             None => at - Affine::index(self.tile).shift(-before),

@@ -29,7 +29,7 @@ fn every_stage_prints() {
         let derivative = derive(&program, &Default::default()).unwrap();
         for program in [&program, &derivative.program] {
             let compiled = compiled(program, 512);
-            for stage in [Stage::Economised, Stage::Arranged, Stage::Schedule, Stage::Nest] {
+            for stage in [Stage::Scanned, Stage::Economised, Stage::Arranged, Stage::Schedule, Stage::Nest] {
                 let text = compiled.print(stage).unwrap_or_else(|error| panic!("{name}, {stage:?}: {error}"));
                 assert!(text.lines().count() > 1, "{name}, {stage:?}: {text}");
             }

@@ -5,7 +5,8 @@ mod support;
 use gradix::diagnostic::Diagnostic;
 use gradix::syntax::ast::*;
 use gradix::syntax::{
-    Ast, CONSTANTS, FUNCTIONS, KEYWORDS, MAX_ERRORS, MAX_HEIGHT, MAX_ITEMS, MAX_NESTING, MAX_SOURCE, is_reserved,
+    Ast, CONSTANTS, FREE_WORDS, FUNCTIONS, KEYWORDS, MAX_ERRORS, MAX_HEIGHT, MAX_ITEMS, MAX_NESTING, MAX_SOURCE,
+    is_reserved,
 };
 use gradix::syntax::{latex, parse, print};
 use support::tree;
@@ -64,13 +65,43 @@ fn codes(source: &str) -> Vec<&'static str> {
 
 #[test]
 fn keywords_constants_and_functions_are_reserved() {
-    for word in [KEYWORDS, CONSTANTS, FUNCTIONS].concat() {
+    for word in [KEYWORDS, CONSTANTS, FUNCTIONS].concat().into_iter().filter(|word| !FREE_WORDS.contains(word)) {
         assert!(is_reserved(word));
         assert_eq!(codes(&format!("output {word}")), ["reserved-name"], "{word}");
         assert_eq!(codes(&format!("y[{word}] = 0")), ["reserved-name"], "{word}");
         assert_eq!(codes(&format!("y = sum[{word}] 0")), ["reserved-name"], "{word}");
     }
     assert!(!is_reserved("x"));
+}
+
+#[test]
+fn words_that_a_program_takes_as_names_are_these_throughout() {
+    let body = |source: &str| match parse(source).unwrap().statements.remove(0).kind {
+        StatementKind::Definition(definition) => definition.body.kind,
+        kind => panic!("{kind:?}"),
+    };
+    for word in ["mean", "logsumexp"] {
+        assert!(!is_reserved(word));
+        let line = format!("y[i] = {word}[i] - x[i]");
+        assert!(matches!(body(&line), ExprKind::Reduce { .. }), "{word}");
+        for taken in [
+            format!("input {word}[N]"),
+            format!("input x[N], {word}"),
+            format!("param {word}"),
+            format!("{word}[i] = x[i]"),
+            format!("{word} = 1"),
+            format!("input x[{word}]"),
+            format!("z[i, {word}] = x[{word}]"),
+            format!("z = sum[k, {word} in 0..3] x[{word}]"),
+        ] {
+            let text = format!("{line}\n{taken}");
+            assert!(matches!(body(&text), ExprKind::Binary { .. }), "{text}");
+        }
+        assert!(matches!(body(&format!("{line}\nz = pad({word}[k] x[k], 0)")), ExprKind::Reduce { .. }));
+    }
+    assert!(matches!(body("y = stop(x)"), ExprKind::Call { .. }));
+    assert_eq!(codes("stop[i] = x[i]\ny[i] = stop(x[i])"), ["bad-call"]);
+    assert_eq!(codes("input stop[N]\ny[i] = stop[i]"), [""; 0]);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn no_parenthesis_is_printed_in_vain() {
 
 /// Parentheses around a reduction as an exponent, and around a condition in a condition, are not needed but kind.
 fn is_for_the_eye(text: &str, open: usize) -> bool {
-    let reductions = ["sum[", "prod[", "max[", "min["];
+    let reductions = ["sum[", "prod[", "max[", "min[", "mean[", "logsumexp["];
     let inside = &text[open + 1..];
     let exponent = text[..open].trim_end_matches('-').ends_with('^');
     inside.starts_with("if ") || (exponent && reductions.iter().any(|word| inside.starts_with(word)))
@@ -332,7 +332,7 @@ impl Random {
         use ReduceOp::*;
         let mut items = self.list(0, |random| random.item(depth));
         items.insert(0, ReduceItem::Binder(self.binder(depth.min(2))));
-        ExprKind::Reduce { op: *self.one_of(&[Sum, Prod, Max, Min]), items, body: self.boxed(depth) }
+        ExprKind::Reduce { op: *self.one_of(&[Sum, Prod, Max, Min, Mean, LogSumExp]), items, body: self.boxed(depth) }
     }
 
     fn item(&mut self, depth: usize) -> ReduceItem {

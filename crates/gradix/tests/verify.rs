@@ -121,10 +121,11 @@ fn items_without_parts_of_their_own_share_elements() {
         for number in 0..nest.kernels.len() {
             let mut broken = nest.clone();
             let kernel = &mut broken.kernels[number];
-            if kernel.work.low == kernel.work.high || kernel.work.parts.is_some() {
+            let work = kernel.work[0].clone();
+            if work.is_single() || work.parts.is_some() {
                 continue;
             }
-            let whole = (kernel.work.low.clone(), kernel.work.high.clone());
+            let whole = (work.low, work.high);
             let mut changed = false;
             for l in leaves(&mut kernel.steps).into_iter().flat_map(|leaf| &mut leaf.loops) {
                 if l.range.low == [Affine::index(FIRST)] && l.range.high == [Affine::index(LAST)] {

@@ -77,7 +77,7 @@ fn measured<T>(
     arguments: &CheckArguments,
     find: impl FnOnce(Settings, &(dyn Fn(usize, usize) + Sync)) -> gradix::Result<T>,
 ) -> gradix::Result<T> {
-    let settings = Settings { seed: arguments.seed, tolerance: arguments.tol };
+    let settings = Settings { seed: arguments.seed, tolerance: arguments.tol, second: arguments.order == 2 };
     let progress = Progress::new(arguments.program.quiet);
     let found = find(settings, &|done, all| progress.show(done, all));
     progress.finish();

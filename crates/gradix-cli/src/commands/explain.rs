@@ -48,6 +48,7 @@ fn show(stage: Stage, arguments: &ExplainArguments, program: &Program, source: &
     let target = arguments.cpu.unwrap_or_else(gradix_run::host);
     let compiled = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?;
     let text = match stage {
+        Stage::Scanned => compiled.print(compile::Stage::Scanned),
         Stage::Economised => compiled.print(compile::Stage::Economised),
         Stage::Arranged => compiled.print(compile::Stage::Arranged),
         Stage::Schedule => compiled.print(compile::Stage::Schedule),

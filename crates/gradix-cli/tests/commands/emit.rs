@@ -123,7 +123,7 @@ fn stage(arguments: &[&str]) -> String {
 
 #[test]
 fn every_stage_is_shown_for_results_and_derivatives() {
-    for name in ["economised", "arranged", "schedule", "nest", "c"] {
+    for name in ["scanned", "economised", "arranged", "schedule", "nest", "c"] {
         let (results, derivatives) = (stage(&[name]), stage(&[name, "--grad"]));
         assert!(results.lines().count() > 1 && !results.contains("da["), "{results}");
         assert!(derivatives.contains("da["), "{derivatives}");

@@ -72,6 +72,26 @@ fn what_is_implied_holds_at_every_point() {
 }
 
 #[test]
+fn inequalities_that_equalities_make_opposite_are_solved_over_the_integers() {
+    // i = 3 q, 3 q ≤ k ≤ i and 1 ≤ k - 3 p ≤ 2: k is a multiple of 3 that has a remainder.
+    let (i, q, k, p) = (0, 1, 2, 3);
+    let row = |terms: &[(usize, i64)], constant: i64| {
+        let mut coefficients = [0; 4];
+        terms.iter().for_each(|(variable, factor)| coefficients[*variable] = *factor);
+        Row::from_i64(&coefficients, constant)
+    };
+    let mut set = Polyhedron::new(4);
+    set.add_equality(row(&[(i, 1), (q, -3)], 0));
+    set.add_inequality(row(&[(k, 1), (q, -3)], 0));
+    set.add_inequality(row(&[(k, 1), (p, -3)], -1));
+    set.add_inequality(row(&[(k, -1), (p, 3)], 2));
+    assert!(!set.is_empty());
+    assert!(set.implies(&row(&[(k, 1), (i, -1)], -1)));
+    set.add_inequality(row(&[(i, 1), (k, -1)], 0));
+    assert!(set.is_empty());
+}
+
+#[test]
 fn what_fails_at_a_rational_point_of_a_box_is_not_implied() {
     // Difference constraints have integral vertices, so over them the rational answer is the integer answer.
     let mut generator = Generator::new(5);

@@ -5,7 +5,7 @@
 
 use super::partial::{self, Partial};
 use gradix::program::{BinaryOp, ReduceOp, UnaryOp};
-use gradix::scalar::Kinks;
+use gradix::scalar::{self, Kinks};
 
 /// A number, and its record unless nothing that is derived by is behind it.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +105,9 @@ impl Tape {
 
     pub fn unary(&mut self, op: UnaryOp, a: Value) -> Value {
         let x = a.number;
+        if op == UnaryOp::Stop {
+            return Value::constant(x);
+        }
         match op.row().kinks {
             Kinks::Nowhere => {}
             Kinks::AtZero => self.compare(x, 0.0),
@@ -124,10 +127,15 @@ impl Tape {
 
     /// All terms of a reduction at once.
     pub fn reduce(&mut self, op: ReduceOp, terms: &[Value]) -> Value {
-        let combine = op.combine();
-        let total = terms.iter().fold(op.neutral(), |total, term| combine.apply(total, term.number));
+        let numbers = terms.iter().map(|term| term.number);
+        let total = match op.combine() {
+            Some(combine) => numbers.clone().fold(op.neutral(), |total, number| combine.apply(total, number)),
+            None => logsumexp(&numbers.clone().collect::<Vec<_>>()),
+        };
         let partials: Vec<f64> = match op {
             ReduceOp::Sum => vec![1.0; terms.len()],
+            ReduceOp::LogSumExp if total == f64::NEG_INFINITY => vec![0.0; terms.len()],
+            ReduceOp::LogSumExp => numbers.map(|number| (number - total).exp()).collect(),
             ReduceOp::Prod => products_of_others(terms),
             ReduceOp::Max | ReduceOp::Min => {
                 terms.iter().for_each(|term| self.compare(term.number, total));
@@ -183,6 +191,13 @@ impl Tape {
         let start = if record == 0 { 0 } else { self.records[record - 1].end };
         &self.parents[start..self.records[record].end]
     }
+}
+
+/// The largest number, and how much the others add to it.
+fn logsumexp(numbers: &[f64]) -> f64 {
+    let largest = numbers.iter().copied().fold(f64::NEG_INFINITY, scalar::max);
+    let others = numbers.iter().map(|number| (number - largest).exp()).sum::<f64>();
+    if largest.is_infinite() { largest } else { largest + others.ln() }
 }
 
 /// For each factor, what stands before it times what stands after it.

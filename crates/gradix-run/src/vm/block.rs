@@ -336,6 +336,9 @@ fn is_in_place<T: Real>(plan: &Plan<T>) -> bool {
     contiguous && !plan.reads_target()
 }
 
+/// Why there is no code for it.
+pub const ALL_AT_ONCE: &str = "a verified nest combines two values at a time";
+
 /// The operation of a reduction.
 fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
     match op {
@@ -343,6 +346,7 @@ fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
         ReduceOp::Prod => a * b,
         ReduceOp::Max => maximum(a, b),
         ReduceOp::Min => minimum(a, b),
+        ReduceOp::LogSumExp => unreachable!("{ALL_AT_ONCE}"),
     }
 }
 

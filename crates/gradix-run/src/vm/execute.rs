@@ -207,6 +207,7 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
 fn unary<T: Real, I: Isa>(op: UnaryOp, blocks: Blocks<T>) {
     match op {
         UnaryOp::Neg => blocks.map(|a| -a),
+        UnaryOp::Stop => blocks.map(|a| a),
         UnaryOp::Exp if <I::Vector<T>>::HAS_EXP => blocks.exp::<I::Vector<T>>(),
         UnaryOp::Exp => blocks.map(|a| a.exp::<I>()),
         UnaryOp::Expm1 => blocks.map(|a| a.expm1::<I>()),

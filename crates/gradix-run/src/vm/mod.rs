@@ -38,7 +38,7 @@ pub use real::{Level, Real};
 use execute::{Buffer, Machine, Memory};
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{FIRST, ITEM, LAST, Nest, Step, Work, evaluate};
+use gradix::nest::{LoopId, Nest, Step, Work, along, evaluate};
 use gradix::program::{Affine, Param, ParamKind, TensorId};
 use leaf::{Frame, Plan, Way, plan};
 use linear::{Bounds, Translator};
@@ -60,15 +60,26 @@ pub struct Vm<T> {
 
 /// A kernel.
 struct Items<T> {
-    low: i64,
-    high: i64,
-    step: i64,
+    /// Along each dimension of the grid.
+    grid: Vec<Along>,
+    /// How many there are along each.
+    counts: Vec<usize>,
     count: usize,
     variables: usize,
     /// Its local buffers, and where in local memory each starts.
     locals: Vec<(usize, usize)>,
     local_elements: usize,
     steps: Vec<Part<T>>,
+}
+
+/// The values that items cover along a dimension of their grid, and the variables that tell which.
+struct Along {
+    low: i64,
+    high: i64,
+    step: i64,
+    first: usize,
+    last: usize,
+    item: usize,
 }
 
 enum Part<T> {
@@ -157,11 +168,19 @@ impl<T: Real> Vm<T> {
 impl<T: Real> Items<T> {
     fn run(&self, machine: &mut Machine<T>, items: Range<usize>) {
         for item in items {
-            machine.point[FIRST.number()] = self.low + item as i64 * self.step;
-            machine.point[LAST.number()] = (self.low + (item as i64 + 1) * self.step - 1).min(self.high);
-            machine.point[ITEM.number()] = item as i64;
+            along(item, &self.counts, &mut |dimension, number| self.grid[dimension].bind(number, &mut machine.point));
             run_parts(&self.steps, machine);
         }
+    }
+}
+
+impl Along {
+    /// The values of its variables in the item of this number.
+    fn bind(&self, number: usize, point: &mut [i64]) {
+        let first = self.low + number as i64 * self.step;
+        point[self.first] = first;
+        point[self.last] = (first + self.step - 1).min(self.high);
+        point[self.item] = number as i64;
     }
 }
 
@@ -208,18 +227,13 @@ impl Sizes<'_> {
             let steps = i64::try_from(&evaluate(steps, self.sizes)).map_err(|_| too_large())?;
             translator.bind_time(param, kernel.variables.len() + place, steps)?;
         }
-        let Work { low, high, step, .. } = &kernel.work;
-        let (low, high) = (translator.number(low)?, translator.number(high)?);
-        let step = translator.number(step)?.max(1);
         let count = self.nest.items(kernel, self.sizes).ok_or_else(too_large)?;
-        let count_magnitude = i128::try_from(count).map_err(|_| too_large())?;
-        let magnitude = count_magnitude.checked_mul(i128::from(step)).ok_or_else(too_large)?;
-        let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
-        let item = (count / 2) as i64;
-        let first = low.saturating_add(item.saturating_mul(step));
-        translator.bind(FIRST.number(), magnitude, first)?;
-        translator.bind(LAST.number(), magnitude, first.saturating_add(step - 1))?;
-        translator.bind(ITEM.number(), count_magnitude, item)?;
+        let (mut grid, mut counts) = (Vec::new(), Vec::new());
+        for work in &kernel.work {
+            let count = usize::try_from(&work.items(self.sizes)).map_err(|_| too_large())?;
+            grid.push(self.along(work, count, &mut translator)?);
+            counts.push(count);
+        }
         let steps = self.parts(&kernel.steps, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
         for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
@@ -227,7 +241,24 @@ impl Sizes<'_> {
             let padded = self.lengths[buffer].checked_next_multiple_of(T::PER_LINE);
             local_elements = padded.and_then(|length| local_elements.checked_add(length)).ok_or_else(too_large)?;
         }
-        Ok(Items { low, high, step, count, variables, locals, local_elements, steps })
+        Ok(Items { grid, counts, count, variables, locals, local_elements, steps })
+    }
+
+    /// A dimension of a grid, along which there are so many items.
+    fn along(&self, work: &Work, count: usize, translator: &mut Translator<'_>) -> Result<Along, Diagnostic> {
+        let Work { low, high, step, .. } = work;
+        let (low, high) = (translator.number(low)?, translator.number(high)?);
+        let step = translator.number(step)?.max(1);
+        let count_magnitude = i128::try_from(count).map_err(|_| too_large())?;
+        let magnitude = count_magnitude.checked_mul(i128::from(step)).ok_or_else(too_large)?;
+        let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
+        let number = (count / 2) as i64;
+        let start = low.saturating_add(number.saturating_mul(step));
+        let [first, last, item] = work.variables().map(LoopId::number);
+        translator.bind(first, magnitude, start)?;
+        translator.bind(last, magnitude, start.saturating_add(step - 1))?;
+        translator.bind(item, count_magnitude, number)?;
+        Ok(Along { low, high, step, first, last, item })
     }
 
     fn parts<T: Real>(&self, steps: &[Step], translator: &mut Translator<'_>) -> Result<Vec<Part<T>>, Diagnostic> {

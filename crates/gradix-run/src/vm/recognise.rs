@@ -31,7 +31,7 @@ impl<T: Real> Recognise<'_, T> {
                     None => Some((Rule::Product, self.product(body)?)),
                 }
             }
-            (ReduceOp::Prod, _) => None,
+            (ReduceOp::Prod | ReduceOp::LogSumExp, _) => None,
         }
     }
 

@@ -82,6 +82,7 @@ macro_rules! with_rule {
                 type $code = crate::vm::vector::$name;
                 $value
             })*
+            crate::vm::vector::Rule::Plain(ReduceOp::LogSumExp) => unreachable!("{}", crate::vm::block::ALL_AT_ONCE),
         }
     };
 }

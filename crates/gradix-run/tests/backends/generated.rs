@@ -7,12 +7,10 @@ use crate::common::*;
 use crate::random::floors::floors;
 use crate::random::generate::generate;
 use crate::random::shrink::shrink;
-use crate::support::brute::brute;
+use crate::support::brute::is_delicate;
 use crate::support::noise;
-use crate::support::scope::Scope;
 use gradix::program::Program;
 use gradix_run::{Array, Backend, Dtype};
-use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]
@@ -151,17 +149,4 @@ fn data(seed: u64, name: &str, shape: Vec<usize>) -> Array {
 
 fn elements(inputs: &Arrays) -> usize {
     inputs.values().map(|array| array.data.len()).sum()
-}
-
-/// Whether rounding could decide what the result is, or an infinity takes part in sums that may be arranged in another
-/// way.
-fn is_delicate(program: &Program, given: &[(String, i64)], inputs: &Arrays) -> bool {
-    let text = gradix::print(program).unwrap();
-    let ast = gradix::syntax::parse(&text).unwrap();
-    let sizes: BTreeMap<String, i64> = given.iter().cloned().collect();
-    let inputs: HashMap<String, Array> = inputs.clone();
-    Scope::new(&ast, &sizes).violation(&ast).is_some() || {
-        let tape = brute(&ast, &sizes, &inputs).tape;
-        tape.delicate || tape.infinite
-    }
 }

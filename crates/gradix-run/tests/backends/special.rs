@@ -282,3 +282,36 @@ y[i, c] = (sum[j] e[i, j] * v[j, c]) / z[i]";
     let plain = |name: &str, position: usize| ((position * 7 + name.len()) % 13) as f64 / 4.0 - 1.5;
     check(text, &plain, 1e-13, true);
 }
+
+/// Infinite terms, terms of -inf and NaN, of rows, columns and triangles, with derivatives.
+#[test]
+fn logarithms_of_sums_of_exponentials_of_special_values_are_those_of_the_oracle() {
+    mixed(
+        "input x[N, N]
+a[i] = logsumexp[j] x[i, j]
+b[j] = logsumexp[i] (x[i, j] - 1)
+c[i] = logsumexp[j in 0..=i] x[i, j]
+d = logsumexp[i, j] x[i, j]
+p[i, j] = exp(x[i, j] - a[i])
+m[i] = mean[j, j >= i] x[i, j]",
+        1e-13,
+        false,
+    );
+    mixed("input x[N, N]\na[i] = logsumexp[j] x[i, j]", 1e-13, true);
+    mixed("input x[N, N]\nb[j] = logsumexp[i, i != j] x[i, j]", 1e-13, true);
+}
+
+/// A row that is masked altogether has a logarithm of -inf, and derivatives of 0.
+#[test]
+fn masked_rows_of_logsumexp_have_derivatives_of_0() {
+    let text = "input x[N, N], w[N]
+s[i, j] = if j < i then x[i, j] else -inf
+a[i] = logsumexp[j] s[i, j]
+y[i] = if i > 0 then a[i] * w[i] else w[i]";
+    let plain = |name: &str, position: usize| ((position * 7 + name.len()) % 13) as f64 / 4.0 - 1.5;
+    check(text, &plain, 1e-13, true);
+    let program = gradix::derive(&resolve(text).program, &Default::default()).unwrap().program;
+    let sizes = sized(&program, &all(&program, 5)).unwrap();
+    let found = oracle(&program, &sizes, &inputs(&program, &sizes));
+    assert!(found.iter().all(|(_, array)| array.data.iter().all(|value| value.is_finite())), "{found:?}");
+}

@@ -1,7 +1,7 @@
 //! All loops of a nest run through, to see what they write.
 
 use gradix::Int;
-use gradix::nest::{ByLoop, FIRST, ITEM, LAST, Leaf, LoopId, Nest, Scope, Step, evaluate, print};
+use gradix::nest::{ByLoop, Leaf, LoopId, Nest, Scope, Step, Work, along, evaluate, print};
 use gradix::program::{Affine, Atom, Constraint, ParamId, Range, TensorId};
 
 /// All loops are run through without their reductions: results and temporaries are written once, inputs never.
@@ -9,14 +9,11 @@ pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
     let buffers = (0..nest.buffers.len() as u32).map(TensorId);
     let mut writes: Vec<Vec<usize>> = buffers.map(|b| vec![0; nest.elements(b, sizes).unwrap()]).collect();
     for kernel in &nest.kernels {
-        let (low, step) = (evaluate(&kernel.work.low, sizes), evaluate(&kernel.work.step, sizes).max(Int::ONE));
-        let high = evaluate(&kernel.work.high, sizes);
+        let counts: Vec<usize> = kernel.work.iter().map(|work| usize::try_from(&work.items(sizes)).unwrap()).collect();
         for item in 0..nest.items(kernel, sizes).unwrap() {
-            let first = &low + &step * Int::from(item);
-            let last = (&first + &step - Int::ONE).min(high.clone());
             let mut run =
                 Run { nest, sizes, point: ByLoop(vec![Int::ZERO; kernel.variables.len()]), writes: &mut writes };
-            (run.point[FIRST], run.point[LAST], run.point[ITEM]) = (first, last, Int::from(item));
+            along(item, &counts, &mut |dimension, number| run.covers(&kernel.work[dimension], number));
             kernel.steps.iter().for_each(|step| run.step(step));
         }
     }
@@ -50,6 +47,15 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The item of this number along a dimension of the grid.
+    fn covers(&mut self, work: &Work, number: usize) {
+        let (step, high) = (evaluate(&work.step, self.sizes).max(Int::ONE), evaluate(&work.high, self.sizes));
+        let first = evaluate(&work.low, self.sizes) + &step * Int::from(number);
+        self.point[work.last] = (&first + step - Int::ONE).min(high);
+        self.point[work.first] = first;
+        self.point[work.item] = Int::from(number);
+    }
+
     fn step(&mut self, step: &Step) {
         match step {
             Step::Leaf(leaf) => self.leaf(leaf, 0),

@@ -64,7 +64,8 @@ fn circle(noise: &mut Noise) -> String {
             terms.push(format!("0.3 * {now}"));
         }
         let body = terms.join(" + ");
-        let body = match noise.below(5) {
+        let body = match noise.below(6) {
+            5 => format!("0.5 * ({body}) + 0.3 * stop({body})"),
             0 => format!("tanh({body})"),
             1 => format!("sin({body})"),
             2 => format!("max({body}, {})", source(noise, others)),
@@ -105,7 +106,7 @@ fn earlier(noise: &mut Noise, member: &Member, others: &[&str], falling: bool) -
         _ => index.to_string(),
     };
     if others.contains(&"i") && noise.percent(25) {
-        let reduction = *noise.pick(&["sum", "max", "sum"]);
+        let reduction = *noise.pick(&["sum", "max", "sum", "mean", "logsumexp"]);
         let summed = member.at(&time, &|index| if index == "i" { "k".into() } else { index.to_string() });
         return format!("0.4 * {reduction}[k in 0..N] (w[i, k] * pad({summed}, 0.5))");
     }
@@ -126,7 +127,7 @@ fn grid(noise: &mut Noise) -> String {
     let (down, right) = (noise.percent(50), noise.percent(50));
     let step = |name: &str, rising: bool| if rising { format!("{name} - 1") } else { format!("{name} + 1") };
     let (i, j) = (step("i", down), step("j", right));
-    let smooth = *noise.pick(&["min(u, v)", "0.4 * (u + v)", "tanh(u * v)"]);
+    let smooth = *noise.pick(&["min(u, v)", "0.4 * (u + v)", "tanh(u * v)", "0.4 * (u + stop(v))"]);
     let body = smooth.replace('u', &format!("pad(d[{i}, j], x[0, 0])")).replace('v', &format!("pad(d[i, {j}], 0.5)"));
     let corner = if noise.percent(50) { format!(" + 0.3 * pad(d[{i}, {j}], 1)") } else { String::new() };
     let result = if noise.percent(50) { "y = sum[i, j] d[i, j] * x[i, j]\noutput y\n" } else { "output d\n" };

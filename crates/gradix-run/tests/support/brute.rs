@@ -3,6 +3,7 @@
 
 use super::scope::{Point, Scope, definitions, inputs};
 use super::tape::{Slope, Tape, Value};
+use gradix::program::Program;
 use gradix::syntax::ast::{Ast, BinaryOp, CompareOp, Definition, Expr, ExprKind, ReduceOp, StatementKind};
 use gradix_run::Array;
 use std::collections::{BTreeMap, HashMap};
@@ -37,6 +38,16 @@ pub fn brute(ast: &Ast, sizes: &BTreeMap<String, i64>, data: &HashMap<String, Ar
         }
     }
     brute
+}
+
+/// Whether rounding could decide what a result is, or an infinity takes part in sums that may be arranged in another way.
+pub fn is_delicate(program: &Program, given: &[(String, i64)], inputs: &HashMap<String, Array>) -> bool {
+    let ast = gradix::syntax::parse(&gradix::print(program).unwrap()).unwrap();
+    let sizes: BTreeMap<String, i64> = given.iter().cloned().collect();
+    Scope::new(&ast, &sizes).violation(&ast).is_some() || {
+        let tape = brute(&ast, &sizes, inputs).tape;
+        tape.delicate || tape.infinite
+    }
 }
 
 /// The names of the results.
@@ -127,6 +138,12 @@ impl Brute {
                     None => self.value(&arguments[1], point),
                 }
             }
+            // Sizes may be the smallest or largest of any number of others.
+            ExprKind::Call { function, .. }
+                if ["min", "max"].contains(&function.text.as_str()) && self.scope.integer(expr, point).is_some() =>
+            {
+                self.number(expr, point)
+            }
             ExprKind::Call { function, arguments } => {
                 let values: Vec<Value> = arguments.iter().map(|a| self.value(a, point)).collect();
                 match *values.as_slice() {
@@ -148,6 +165,8 @@ impl Brute {
                     ReduceOp::Prod => self.tape.product(&values),
                     ReduceOp::Max => self.tape.extreme(&values, 1.0),
                     ReduceOp::Min => self.tape.extreme(&values, -1.0),
+                    ReduceOp::Mean => self.tape.mean(&values),
+                    ReduceOp::LogSumExp => self.tape.logsumexp(&values),
                 }
             }
             ExprKind::Not(_) | ExprKind::Compare { .. } => panic!("a condition is not a number"),

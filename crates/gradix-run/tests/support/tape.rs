@@ -104,6 +104,27 @@ impl Tape {
         self.node(terms.iter().fold(0.0, |sum, term| sum + term.number), &parents)
     }
 
+    pub fn mean(&mut self, terms: &[Value]) -> Value {
+        // That of nothing is NaN, and no derivative says anything.
+        self.delicate |= terms.is_empty();
+        let count = terms.len() as f64;
+        let parents: Vec<_> = terms.iter().map(|&term| (term, 1.0 / count)).collect();
+        self.node(terms.iter().map(|term| term.number).sum::<f64>() / count, &parents)
+    }
+
+    /// By the largest term and the others one after the other.
+    pub fn logsumexp(&mut self, terms: &[Value]) -> Value {
+        let add = |total: f64, term: &Value| match (total, term.number) {
+            (a, b) if a == b => a + 2f64.ln(),
+            (a, b) if a.is_infinite() || b.is_infinite() => scalar::max(a, b),
+            (a, b) => scalar::max(a, b) + (-(a - b).abs()).exp().ln_1p(),
+        };
+        let total = terms.iter().fold(f64::NEG_INFINITY, add);
+        let share = |term: &Value| if total == f64::NEG_INFINITY { 0.0 } else { (term.number - total).exp() };
+        let parents: Vec<_> = terms.iter().map(|&term| (term, share(&term))).collect();
+        self.node(total, &parents)
+    }
+
     pub fn product(&mut self, factors: &[Value]) -> Value {
         let without = |skipped: Option<usize>| {
             let others = factors.iter().enumerate().filter(|(place, _)| Some(*place) != skipped);
@@ -127,6 +148,9 @@ impl Tape {
 
     pub fn unary(&mut self, function: &str, a: Value) -> Value {
         let x = a.number;
+        if function == "stop" {
+            return Value::constant(x);
+        }
         let (number, slope) = unary(function, x);
         if matches!(function, "abs" | "sign" | "relu") {
             self.compare(x, 0.0);

@@ -1,5 +1,8 @@
 //! The virtual machine against the oracle and against plain loops.
 
+mod builder;
+mod functions;
+mod grids;
 mod machine;
 mod nests;
 mod programs;

@@ -5,7 +5,7 @@ use crate::random::generate::generate;
 use crate::random::recurrences::recurrences;
 use gradix::domain::sizes::{Known, bind, choose};
 use gradix::nest::{Nest, Stage};
-use gradix::program::{Program, circles};
+use gradix::program::{ParamKind, Program, circles};
 use gradix::target::{AVX512, Target};
 use gradix::{Int, Resolved};
 use gradix_run::vm::Real;
@@ -47,6 +47,46 @@ fn random_programs_agree_with_the_oracle() {
     assert!(compared > 100, "{compared}");
 }
 
+/// A size at which items, vectors and diagonals are worth having.
+const LONG: Option<i64> = Some(500);
+
+/// Indices that no step reads across are shared out; two that are gone through in order are gone through along diagonals.
+#[test]
+fn recurrences_agree_with_the_oracle_with_items_and_diagonals() {
+    let rows = "input a[N, T], x[N, T]; h[n in 0..N, t in 0..T] = a[n, t] * pad(h[n, t - 1], 0) + x[n, t]";
+    let columns = "input a[T, N], x[T, N]; h[t in 0..T, n in 0..N] = a[t, n] * pad(h[t - 1, n], 0) + x[t, n]";
+    let sums = "input a[N, T], x[N, T, K]
+                h[n in 0..N, t in 0..T, k in 0..K] = x[n, t, k] + a[n, t] * (sum[j in 0..K] pad(h[n, t - 1, j], 0)) / K";
+    let sweeps = "param K
+                  input u0[N], f[N]
+                  u[k in 0..=K, i in 0..N] = if k == 0 then u0[i] else 0.4 * sin(pad(u[k, i - 1], 0)) + 0.4 * pad(u[k - 1, i + 1], 1) * f[i]";
+    let table = "input x[N, M]
+                 s[i in 0..N, j in 0..M] =
+                     x[i, j] + 0.3 * cos(pad(s[i - 1, j], 0)) + 0.3 * pad(s[i, j - 1], 0) - 0.2 * pad(s[i - 1, j - 1], 0)";
+    let falling =
+        "input x[N, M]; s[i in 0..N, j in 0..M] = x[i, j] + 0.5 * sin(pad(s[i + 1, j], 0)) * cos(pad(s[i, j - 1], 0))";
+    let cases = [(rows, true, false), (columns, true, false), (sums, true, false), (sweeps, false, true)];
+    let cases = [cases.as_slice(), &[(table, false, true), (falling, false, true)]].concat();
+    for (text, items, diagonals) in cases {
+        let resolved = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
+        let gradient = gradix::derive(&resolved.program, &Default::default()).unwrap();
+        for size in [0, 1, 2, 5, 19] {
+            for program in [&resolved.program, &gradient.program] {
+                let free = program.params.iter().filter(|param| param.kind == ParamKind::Free);
+                let given = free.map(|param| (param.name.clone(), Int::from(size))).collect();
+                let sizes = bind(program, &Known { given, shapes: Vec::new() }, &Default::default()).unwrap();
+                let assumed = vec![Int::from(500); sizes.len()];
+                let target = Target { short_step_additions: i64::MAX, ..AVX512 };
+                let nest = compare_on(text, program, &sizes, &assumed, &target);
+                let several = nest.kernels.iter().any(|kernel| kernel.work.iter().any(|work| work.low != work.high));
+                assert!(several || !items, "{text}");
+                let waves = nest.buffers.iter().any(|buffer| buffer.name.ends_with("_wave"));
+                assert_eq!(waves, diagonals, "{text}");
+            }
+        }
+    }
+}
+
 /// Both ways to run a recurrence, whatever its steps cost.
 #[test]
 fn recurrences_agree_with_the_oracle_with_steps_inside_and_outside_of_kernels() {
@@ -60,10 +100,13 @@ fn recurrences_agree_with_the_oracle_with_steps_inside_and_outside_of_kernels() 
         let gradient = gradix::derive(&resolved.program, &Default::default()).unwrap();
         let sizes = choose(&resolved.program, &Known::default(), &resolved.places).unwrap();
         let own = gradient::carried(&resolved.program, &sizes, &gradient.program).unwrap();
-        for (short_step_additions, inside) in [(-1, false), (i64::MAX, true)] {
+        for (short_step_additions, inside, assumed) in
+            [(-1, false, None), (i64::MAX, true, None), (i64::MAX, true, LONG)]
+        {
             let target = Target { short_step_additions, ..AVX512 };
             for (program, sizes) in [(&resolved.program, &sizes), (&gradient.program, &own)] {
-                let nest = compare_on(&text, program, sizes, sizes, &target);
+                let assumed = assumed.map_or(sizes.clone(), |size: i64| vec![Int::from(size); sizes.len()]);
+                let nest = compare_on(&text, program, sizes, &assumed, &target);
                 let outside = nest.stages.iter().any(|stage| matches!(stage, Stage::Time(_)));
                 assert_eq!(outside, !inside && !circles::circles(program).is_empty(), "{text}");
             }
@@ -117,7 +160,7 @@ fn smallest(Resolved { program, places }: &Resolved) -> Vec<Int> {
 fn larger(resolved: &Resolved) -> Vec<Int> {
     let Resolved { program, places } = resolved;
     let smallest = smallest(resolved);
-    let free = program.params.iter().zip(&smallest).filter(|(p, _)| p.kind == gradix::program::ParamKind::Free);
+    let free = program.params.iter().zip(&smallest).filter(|(p, _)| p.kind == ParamKind::Free);
     let given = free.map(|(param, size)| (param.name.clone(), size * Int::from(2))).collect();
     bind(program, &Known { given, shapes: Vec::new() }, places).unwrap_or(smallest)
 }

@@ -1,6 +1,6 @@
 //! Leaves of short rows and short reductions: shifted and collapsed loops, sweeps, packed rows.
 
-use crate::nests::{Builder, Shape, close, count, index, lanes, loops, number, plain, range};
+use crate::builder::{Builder, Shape, close, count, index, lanes, loops, number, plain, range};
 use crate::programs::compare;
 use gradix::domain::sizes::{Known, bind};
 use gradix::nest::{Leaf, LoopId, Work};
@@ -88,7 +88,7 @@ fn windows_that_move_with_the_row() {
                     let window = if guarded && i < 2 { i..i } else { i..i + 4 };
                     let terms = window.map(|k| value(a_data[k], b_data[k * columns + j]));
                     let start = if accumulate { 0.25 } else { op.neutral() };
-                    let total = terms.fold(start, |total, term| op.combine().apply(total, term));
+                    let total = terms.fold(start, |total, term| op.combine().unwrap().apply(total, term));
                     expected[layout.place((i, j), (rows, columns))] = total;
                 }
                 close(&nest.run(), &expected);

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::domain::guard::{self, Guard};
 use crate::domain::system;
 use crate::program::build::{self, Product};
-use crate::program::{Cond, CondId, Constraint, Expr, ExprId, Exprs, TensorId};
+use crate::program::{Cond, CondId, Constraint, Expr, ExprId, Exprs, TensorId, UnaryOp};
 use std::collections::{BTreeMap, HashSet};
 
 /// Where a contribution flows: index constraints, and conditions on values.
@@ -106,10 +106,12 @@ impl Path {
         path
     }
 
-    /// `if the conditions on values hold then value else 0`
+    /// `if the conditions on values hold then value else 0`. Those on indices alone come first: they excuse what the others read.
     pub fn masked(&self, exprs: &mut Exprs, value: ExprId) -> ExprId {
         let mut all: Option<CondId> = None;
-        for &condition in &self.values {
+        let (compared, indexed): (Vec<CondId>, Vec<CondId>) =
+            self.values.iter().partition(|&&condition| guard::has_values(exprs, condition));
+        for condition in indexed.into_iter().chain(compared) {
             all = Some(match all {
                 Some(all) => exprs.add_condition(Cond::And(all, condition)),
                 None => condition,
@@ -158,7 +160,7 @@ fn active_nodes(exprs: &Exprs, root: ExprId, active: &dyn Fn(TensorId) -> bool) 
     let mut live = HashSet::new();
     for id in exprs.postorder(root) {
         let flows = match &exprs[id] {
-            Expr::Constant(_) | Expr::Index(_) => false,
+            Expr::Constant(_) | Expr::Index(_) | Expr::Unary(UnaryOp::Stop, _) => false,
             Expr::Access(tensor, _) => active(*tensor),
             Expr::Unary(_, a) => live.contains(a),
             Expr::Binary(_, a, b) | Expr::Select(_, a, b) => live.contains(a) || live.contains(b),

@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lift;
 use crate::program::build;
 use crate::program::names::{self, fresh};
-use crate::program::{Definition, Expr, ExprId, Program, ReduceOp, Tensor, TensorId, TensorKind, circles};
+use crate::program::{Definition, Expr, ExprId, Program, ReduceOp, Tensor, TensorId, TensorKind, UnaryOp, circles};
 use std::collections::{HashMap, HashSet};
 
 /// `f_dot` for every result, given `x_dot` for every input.
@@ -14,7 +14,7 @@ pub fn forward(program: &Program, of: Vec<TensorId>, wrt: Vec<TensorId>) -> Resu
     let mut taken = names::taken(program);
     let mut generated = HashSet::new();
     let mut tangents: HashMap<TensorId, TensorId> = HashMap::new();
-    let active = circles::depending(program, wrt.iter().copied());
+    let active = circles::varying(program, wrt.iter().copied());
     let mut seeds = Vec::new();
     for &x in &wrt {
         let name = fresh(&format!("{}_dot", program[x].name), &mut taken);
@@ -69,7 +69,7 @@ fn define_tangent(
     let inner = tangent_of(out, definition.body, tangents)?;
     let inner = match inner {
         Some(inner) => {
-            let (path, value) = reduction::through_reduction(out, definition, inner, &context)?;
+            let (path, value) = reduction::through_reduction(out, definition, inner, &context, &|_| false)?;
             path.masked(&mut out.exprs, value)
         }
         None => out.exprs.constant(0.0),
@@ -95,11 +95,12 @@ fn tangent_of(
     tangents: &HashMap<TensorId, TensorId>,
 ) -> Result<Option<ExprId>, Diagnostic> {
     let mut found: HashMap<ExprId, Option<ExprId>> = HashMap::new();
-    for id in out.exprs.postorder(root) {
+    for id in out.exprs.flowing(root) {
         let e = &mut out.exprs;
         let tangent = match e[id].clone() {
             Expr::Constant(_) | Expr::Index(_) => None,
             Expr::Access(tensor, subscripts) => tangents.get(&tensor).map(|t| e.access(*t, subscripts)),
+            Expr::Unary(UnaryOp::Stop, _) => None,
             Expr::Unary(op, x) => match found[&x] {
                 Some(dx) => rules::through_unary(e, op, x, id, dx)?,
                 None => None,

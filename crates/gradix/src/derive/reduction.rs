@@ -3,6 +3,7 @@
 //! ```text
 //! sum    1
 //! prod   the product of the other values: T / body where no value is 0, otherwise what stands before times what stands after
+//! logsumexp    exp(body - T), and 0 where T is -inf
 //! max    1 / (number of values that are the largest) where body is the largest, else 0
 //! ```
 
@@ -11,14 +12,19 @@ use crate::diagnostic::Diagnostic;
 use crate::domain::system;
 use crate::lift;
 use crate::program::build;
-use crate::program::{Affine, CondId, Constraint, Definition, Expr, ExprId, Index, Program, ReduceOp};
+use crate::program::{
+    Affine, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, ReduceOp, TensorId, TensorKind,
+    UnaryOp,
+};
 
-/// `adjoint` of the result turned into that of the body at one point, and where it flows.
+/// `adjoint` of the result turned into that of the body at one point, and where it flows. The derivatives of tensors that are
+/// `plain` are not 0 where their values are NaN.
 pub fn through_reduction(
     program: &mut Program,
     definition: &Definition,
     adjoint: ExprId,
     context: &[Constraint],
+    plain: &dyn Fn(TensorId) -> bool,
 ) -> Result<(Path, ExprId), Diagnostic> {
     match definition.reduction {
         None | Some(ReduceOp::Sum) => Ok((Path::default(), adjoint)),
@@ -28,11 +34,73 @@ pub fn through_reduction(
             let share = build::divide(&mut program.exprs, adjoint, count);
             Ok((Path { guard: Vec::new(), values: vec![hit] }, share))
         }
+        Some(ReduceOp::LogSumExp) => {
+            let exprs = &mut program.exprs;
+            let result = exprs.access(definition.tensor, definition.outputs());
+            let nothing = exprs.constant(f64::NEG_INFINITY);
+            let is_nothing = build::equal(exprs, result, nothing);
+            let difference = build::subtract(exprs, definition.body, result);
+            let share = build::unary(exprs, UnaryOp::Exp, difference);
+            let mut path = Path { guard: Vec::new(), values: vec![build::opposite(exprs, is_nothing)] };
+            let (share, softmax) = softmax(program, definition, share, context);
+            // Where the result is -inf, the softmax is NaN, and so is what it sends to the same terms.
+            if softmax.is_some_and(plain) {
+                path.values.clear();
+            }
+            Ok((path, build::multiply(&mut program.exprs, adjoint, share)))
+        }
         Some(ReduceOp::Prod) => {
             let others = others(program, definition, context)?;
             Ok((Path::default(), build::multiply(&mut program.exprs, adjoint, others)))
         }
     }
+}
+
+/// The tensor that is defined as `share` at all points of a reduction, and its element; `share` itself if there is none.
+fn softmax(
+    program: &mut Program,
+    definition: &Definition,
+    share: ExprId,
+    context: &[Constraint],
+) -> (ExprId, Option<TensorId>) {
+    let count = definition.indices.len();
+    let domain = [context, &definition.domain()].concat();
+    let is_named = |d: &&Definition| program[d.tensor].kind == TensorKind::Defined && d.reduction.is_none();
+    let same_rank = program.definitions.iter().filter(is_named).filter(|d| d.rank == count);
+    let candidates: Vec<Definition> = same_rank.filter(|d| is_exponential(&program.exprs, d.body)).cloned().collect();
+    for candidate in candidates {
+        for order in orders(count) {
+            let place: Vec<Affine> = order.into_iter().map(Affine::index).collect();
+            let covers = |row: &Constraint| system::implies(&domain, &row.with_indices(&place));
+            if lift::remap(&mut program.exprs, candidate.body, &place) == share
+                && candidate.output_domain().iter().all(covers)
+            {
+                return (program.exprs.access(candidate.tensor, place), Some(candidate.tensor));
+            }
+        }
+    }
+    (share, None)
+}
+
+fn is_exponential(exprs: &Exprs, body: ExprId) -> bool {
+    matches!(exprs[body], Expr::Unary(UnaryOp::Exp, _))
+}
+
+/// More indices are looked at in the order in which they stand only.
+const MAX_PERMUTED: usize = 4;
+
+/// The orders of so many indices.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    if count > MAX_PERMUTED {
+        return vec![(0..count).collect()];
+    }
+    (0..count).fold(vec![Vec::new()], |shorter, last| {
+        let inserted = |order: &Vec<usize>| -> Vec<Vec<usize>> {
+            let at = |place: usize| [&order[..place], &[last], &order[place..]].concat();
+            (0..=last).rev().map(at).collect()
+        };
+        shorter.iter().flat_map(inserted).collect()
+    })
 }
 
 /// Whether the body is the largest (or smallest) value. Anything but an element is compared where it is

@@ -3,7 +3,7 @@
 use super::adjoint::{self, Path};
 use super::assemble::{self, Contribution};
 use super::gather::{self, Gathered, Spaces};
-use super::{names, reduction, rules, share};
+use super::{names, reduction, share};
 use crate::diagnostic::Diagnostic;
 use crate::domain::guard;
 use crate::lift;
@@ -11,7 +11,8 @@ use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names::{self as program_names, fresh, fresh_where};
 use crate::program::{
-    Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, Tensor, TensorId, TensorKind, circles,
+    Affine, Constraint, Definition, Expr, ExprId, Index, Program, Range, ReduceOp, Tensor, TensorId, TensorKind,
+    circles,
 };
 use crate::simplify::factor;
 use std::collections::{HashMap, HashSet};
@@ -48,6 +49,8 @@ pub struct Reverse {
     contributions: HashMap<TensorId, Vec<Contribution>>,
     /// Tensors whose adjoint can be 0 because a branch was not taken.
     masked: HashSet<TensorId>,
+    /// Tensors of which every element has sent its adjoint, whatever that is, to all that it reads.
+    open: HashSet<TensorId>,
     /// The definitions by number, each alone or with all others of its circle.
     units: Rc<Vec<Vec<usize>>>,
 }
@@ -69,11 +72,12 @@ impl Reverse {
             reserved: program_names::reserved(program),
             forward: Rc::new(program.definitions.clone()),
             numbers: program.definitions.iter().enumerate().map(|(i, d)| (d.tensor, i)).collect(),
-            active: circles::depending(program, wrt.iter().copied()),
+            active: circles::varying(program, wrt.iter().copied()),
             read: program.used_tensors(),
             batch: Vec::new(),
             contributions: HashMap::new(),
             masked: HashSet::new(),
+            open: HashSet::new(),
             units: Rc::new(circles::units(program)),
         }
     }
@@ -100,6 +104,7 @@ impl Reverse {
     ) -> Result<Vec<TensorId>, Diagnostic> {
         self.contributions.clear();
         self.masked.clear();
+        self.open.clear();
         // Results have the first choice of names.
         let names: Vec<String> = wrt.iter().map(|&x| self.free_name(&name(&self.out, &self.out[x].name))).collect();
         let seed_of = |tensor: TensorId| seeds.iter().find(|(f, _)| *f == tensor).map(|(_, s)| *s);
@@ -117,6 +122,7 @@ impl Reverse {
             if !self.active.contains(&tensor) || seed.is_none() && contributions.is_empty() {
                 continue;
             }
+            let is_open = matches!(seed, Some(Seed::Input(_))) || contributions.iter().any(|c| c.outer.is_empty());
             let adjoint = match (seed, contributions.is_empty()) {
                 (Some(seed), true) => Adjoint::Seed(seed),
                 (seed, _) => {
@@ -126,6 +132,9 @@ impl Reverse {
                 }
             };
             self.differentiate(definition, adjoint)?;
+            if is_open {
+                self.open.insert(tensor);
+            }
         }
         wrt.iter().zip(names).map(|(&x, name)| self.define_result(x, name)).collect()
     }
@@ -275,7 +284,12 @@ impl Reverse {
             }
         };
         guard.sort();
-        let (path, seed) = reduction::through_reduction(&mut self.out, definition, value, &self.context)?;
+        let (open, masked) = (&self.open, &self.masked);
+        let plain =
+            |softmax| open.contains(&softmax) && ![softmax, definition.tensor].iter().any(|t| masked.contains(t));
+        let (path, seed) = reduction::through_reduction(&mut self.out, definition, value, &self.context, &plain)?;
+        // That a result is not -inf is no choice between branches.
+        let tests = if definition.reduction == Some(ReduceOp::LogSumExp) { path.values.len() } else { 0 };
         let path = Path { guard, values: path.values };
         let root = self.root_value(definition);
         let active = |tensor| self.active.contains(&tensor);
@@ -290,13 +304,14 @@ impl Reverse {
             let Some(gathered) = gather::gather(definition, &flow.path.guard, &subscripts, spaces, &context)? else {
                 continue;
             };
-            let mut term = flow.path.masked(&mut self.out.exprs, flow.value);
+            let mut path = flow.path.clone();
             if masked && factor::can_be_infinite(&self.out.exprs, flow.value) {
                 let zero = self.out.exprs.constant(0.0);
                 let nothing = build::equal(&mut self.out.exprs, value, zero);
-                term = rules::unless(&mut self.out.exprs, nothing, term);
+                path.values.insert(0, build::opposite(&mut self.out.exprs, nothing));
             }
-            if masked || !flow.path.values.is_empty() {
+            let term = path.masked(&mut self.out.exprs, flow.value);
+            if masked || flow.path.values.len() > tests {
                 self.masked.insert(read);
             }
             let term = lift::remap(&mut self.out.exprs, term, &gathered.map);

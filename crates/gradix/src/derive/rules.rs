@@ -184,10 +184,3 @@ fn sum_of_squares(e: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     let (a, b) = (whole_power(e, a, 2.0), whole_power(e, b, 2.0));
     build::add(e, a, b)
 }
-
-/// `if not condition then value else 0`, written without `not` where possible.
-pub fn unless(exprs: &mut Exprs, condition: crate::program::CondId, value: ExprId) -> ExprId {
-    let zero = exprs.constant(0.0);
-    let opposite = build::opposite(exprs, condition);
-    build::select(exprs, opposite, value, zero)
-}

@@ -89,7 +89,8 @@ fn common_parts(exprs: &Exprs, roots: &[ExprId]) -> Vec<ExprId> {
 /// What an expression costs, roughly, in additions.
 fn cost(exprs: &Exprs, root: ExprId) -> u64 {
     let price = |id: &ExprId| match &exprs[*id] {
-        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) | Expr::Unary(UnaryOp::Neg, _) => 0,
+        Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => 0,
+        Expr::Unary(UnaryOp::Neg | UnaryOp::Stop, _) => 0,
         Expr::Unary(..) => 8,
         Expr::Binary(op, ..) if *op == BinaryOp::Div || op.is_elementary() => 4,
         Expr::Binary(..) | Expr::Select(..) => 1,

@@ -303,6 +303,11 @@ impl Violation {
     pub fn describe(&self, program: &Program, places: &Places) -> Diagnostic {
         let diagnostic = self.diagnostic(program);
         let Some(&span) = places.accesses.get(&(self.definition, self.access)) else { return diagnostic };
+        if matches!(&program.exprs[self.access], Expr::Access(tensor, _) if *tensor == self.definition) {
+            let hint =
+                "a recurrence needs its first elements: 'if t == 0 then … else … h[t - 1] …', or 'pad(h[t - 1], …)'";
+            return Diagnostic { hints: vec![hint.to_string()], ..diagnostic.at(span) };
+        }
         let hint = match places.folded.get(&(span, self.dimension)) {
             Some(Fold::Wrap) => {
                 "'wrap' reaches one extent far: for an extent n that is not fixed, its argument stays in -n..2*n"

@@ -2,6 +2,7 @@
 //! subscripts stay inside their tensors, and which sizes that asks for.
 
 pub mod bounds;
+pub mod coverage;
 pub mod estimate;
 pub mod extent;
 pub mod guard;

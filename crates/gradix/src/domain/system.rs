@@ -114,6 +114,24 @@ pub fn implies(context: &[Constraint], constraint: &Constraint) -> bool {
     Facts::new(context).implies(constraint)
 }
 
+/// Drops bounds that another one makes superfluous.
+pub fn without_idle_bounds(range: &Range, known: &[Constraint]) -> Range {
+    let thin = |bounds: &[Affine], is_low: bool| {
+        let mut kept = bounds.to_vec();
+        for position in (0..kept.len()).rev() {
+            let beaten = |other: &Affine| {
+                let (low, high) = if is_low { (&kept[position], other) } else { (other, &kept[position]) };
+                implies(known, &Constraint::at_most(low.clone(), high.clone()))
+            };
+            if kept.len() > 1 && kept.iter().enumerate().any(|(i, other)| i != position && beaten(other)) {
+                kept.remove(position);
+            }
+        }
+        kept
+    };
+    Range { low: thin(&range.low, true), high: thin(&range.high, false) }
+}
+
 /// Constraints about which several questions are asked: their rows are set up once, when the first one needs them.
 pub struct Facts<'a> {
     known: Cow<'a, [Constraint]>,

@@ -10,7 +10,7 @@
 //! E[i,j] = exp(…), read as E[i,j] * dy[i] only        E[i,j] = exp(…) * dy[i]                    absorb
 //! ```
 //!
-//! Before these rules, terms that are compared with their `max` or `min` become definitions of their own
+//! Before these rules, `logsumexp` is written out as a maximum and a sum (`write_out`), and terms that are compared with their `max` or `min` become definitions of their own
 //! (`ties`), so that they are the same to the last bit in both places.
 //!
 //! Every rule proposes ways to write a definition by way of parts, which are definitions of their own. A way is
@@ -39,6 +39,7 @@ mod straighten;
 mod ties;
 mod windows;
 pub mod work;
+mod write_out;
 
 use crate::diagnostic::Diagnostic;
 use crate::program::expr::Rewriter;
@@ -80,7 +81,7 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
     }
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
-    let mut best = settled(with_exact_ties(program)?)?;
+    let mut best = settled(prepared(program)?)?;
     let sizes = work::sizes(&best, &assumed);
     if orient::orient(&mut best, &sizes) {
         best = settled(best)?;
@@ -109,9 +110,11 @@ fn absorbed(program: &Program, assumed: &HashMap<String, f64>) -> Option<Program
     changed.then(|| settled(next).ok()).flatten()
 }
 
-/// The program with terms that are compared with their reduction computed in one place.
-pub fn with_exact_ties(program: &Program) -> Result<Program, Diagnostic> {
+/// The program in operations that loops have: what takes all values at once is written out, and terms that are compared with
+/// their reduction are computed in one place.
+pub fn prepared(program: &Program) -> Result<Program, Diagnostic> {
     let mut program = program.clone();
+    write_out::write_out(&mut program);
     straighten::straighten(&mut program);
     ties::store(&mut program)?;
     Ok(program)

@@ -15,7 +15,7 @@ use super::part::Part;
 use super::rewrite::{Ids, Rewrite};
 use crate::lift;
 use crate::program::build;
-use crate::program::{Affine, Atom, BinaryOp, Definition, ExprId, Index, Program, Range, ReduceOp};
+use crate::program::{Affine, Atom, Definition, ExprId, Index, Program, Range, ReduceOp};
 use crate::target::cost;
 use gradix_int::Int;
 
@@ -100,7 +100,7 @@ fn blocks(
     ids: &mut Ids,
 ) -> (Vec<Part>, ExprId) {
     let Window { output, step, first, .. } = window;
-    let (rank, op) = (site.rank, site.reduction.expect("a window is reduced"));
+    let (rank, op) = (site.rank, site.reduction.and_then(ReduceOp::combine).expect("a window is reduced"));
     let count = width.floor_div(block);
     let Range { low, high } = &site.indices[*output].range;
     // The first block starts where the earliest window does; places are counted from there.
@@ -128,12 +128,7 @@ fn blocks(
     let rest = reduced(site, Range { low, high }, window.body, ids);
 
     let [a, b] = [&whole, &rest].map(|part| read(program, part));
-    let body = match op {
-        ReduceOp::Sum => build::add(&mut program.exprs, a, b),
-        ReduceOp::Prod => build::multiply(&mut program.exprs, a, b),
-        ReduceOp::Max => build::binary(&mut program.exprs, BinaryOp::Max, a, b),
-        ReduceOp::Min => build::binary(&mut program.exprs, BinaryOp::Min, a, b),
-    };
+    let body = build::binary(&mut program.exprs, op, a, b);
     (vec![sums, whole, rest], body)
 }
 

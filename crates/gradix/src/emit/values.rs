@@ -209,6 +209,7 @@ impl<'a, 'n> Values<'a, 'n> {
     fn unary(&mut self, op: UnaryOp, a: ExprId, instance: Instance) -> Value {
         let a = self.value(a, instance);
         match op.row().c {
+            C::Argument => a,
             C::Sign(_) => -a,
             C::Function(_) => self.language.function(op.name(), a.is_vector()).call([a]),
         }

@@ -5,64 +5,98 @@
 //! ```
 
 use super::relocate::{Relocation, relocate};
-use super::{Kernel, LoopId, Nest, Scope, Stage, Step, Tile, Time, Work};
-use crate::program::{Affine, Atom, ParamId, Range, TensorId};
+use super::{Kernel, LoopId, Nest, Scope, Stage, Step, Tile, Time, Work, leaves};
+use super::{hold, peel, share::share};
+use crate::program::{Affine, Atom, Constraint, ParamId, Range, TensorId};
 use std::collections::HashMap;
 
-/// Puts the steps of outermost stages that go through these sizes into a kernel each. All of their kernels have a single item.
-pub fn inside(nest: &mut Nest, chosen: &[ParamId]) {
+/// Puts the steps of stages that go through these sizes into a kernel each. All of their kernels have a single item.
+/// The first buffers, so many, are what parts or steps share; each of the others belongs to a part at one step. Sizes are about
+/// as in `estimate`. Gives the levels that several items go through, and how many.
+pub fn inside(nest: &mut Nest, chosen: &[ParamId], shared: usize, estimate: &[f64]) -> Vec<(ParamId, f64)> {
     let old = nest.clone();
     nest.kernels.clear();
     nest.stages.clear();
     let mut places = HashMap::new();
-    for stage in &old.stages {
-        let stage = match stage {
-            Stage::Time(time) if chosen.contains(&time.param) => one_kernel(nest, &old, time, &mut places),
-            stage => kept(nest, &old, stage, &mut places),
-        };
-        nest.stages.push(stage);
-    }
+    let mut moving = Moving { nest, old: &old, chosen, places: &mut places, shared, estimate, items: Vec::new() };
+    let stages = old.stages.iter().map(|stage| moving.stage(stage, &old.context)).collect();
+    let items = moving.items;
+    nest.stages = stages;
     for buffer in &mut nest.buffers {
         if let Scope::Local(kernel) = &mut buffer.scope {
             *kernel = places[kernel];
         }
     }
+    items
 }
 
-/// A stage as it was, with other numbers of kernels.
-fn kept(nest: &mut Nest, old: &Nest, stage: &Stage, places: &mut HashMap<usize, usize>) -> Stage {
-    match stage {
-        Stage::Kernel(number, below) => {
-            places.insert(*number, nest.kernels.len());
-            let name = format!("kernel_{}", nest.kernels.len());
-            nest.kernels.push(Kernel { name, ..old.kernels[*number].clone() });
-            Stage::Kernel(nest.kernels.len() - 1, below.clone())
-        }
-        Stage::Time(time) => {
-            let stages = time.stages.iter().map(|stage| kept(nest, old, stage, places)).collect();
-            Stage::Time(Time { stages, ..time.clone() })
-        }
+/// The stages on their way.
+struct Moving<'a> {
+    nest: &'a mut Nest,
+    old: &'a Nest,
+    chosen: &'a [ParamId],
+    /// Where each kernel is.
+    places: &'a mut HashMap<usize, usize>,
+    shared: usize,
+    estimate: &'a [f64],
+    items: Vec<(ParamId, f64)>,
+}
+
+impl Moving<'_> {
+    /// A stage with other numbers of kernels, where this is known of the steps around.
+    fn stage(&mut self, stage: &Stage, known: &[Constraint]) -> Stage {
+        let time = match stage {
+            Stage::Kernel(number, below) => return self.kernel(*number, below),
+            Stage::Time(time) if self.chosen.contains(&time.param) => return self.one_kernel(time, known),
+            Stage::Time(time) => time,
+        };
+        let value = Affine::param(time.param);
+        let steps = [Constraint::non_negative(value.clone()), Constraint::at_most(value.shift(1), time.steps.clone())];
+        let known = [known, &steps].concat();
+        let stages = time.stages.iter().map(|stage| self.stage(stage, &known)).collect();
+        Stage::Time(Time { stages, ..time.clone() })
     }
-}
 
-/// All steps of a recurrence in one kernel.
-fn one_kernel(nest: &mut Nest, old: &Nest, time: &Time, places: &mut HashMap<usize, usize>) -> Stage {
-    let number = nest.kernels.len();
-    let variables = ["first", "last", "item"].map(String::from).to_vec();
-    let name = format!("kernel_{number}");
-    let mut filling = Filling {
-        nest,
-        old,
-        kernel: Kernel { name, doc: Vec::new(), variables, work: Work::single(), steps: Vec::new() },
-        times: Vec::new(),
-    };
-    let step = filling.time(time, &mut |kernel| {
-        places.insert(kernel, number);
-    });
-    let Filling { mut kernel, .. } = filling;
-    kernel.steps.push(step);
-    nest.kernels.push(kernel);
-    Stage::Kernel(number, Vec::new())
+    fn kernel(&mut self, number: usize, below: &[(ParamId, Affine)]) -> Stage {
+        self.places.insert(number, self.nest.kernels.len());
+        let name = format!("kernel_{}", self.nest.kernels.len());
+        self.nest.kernels.push(Kernel { name, ..self.old.kernels[number].clone() });
+        Stage::Kernel(self.nest.kernels.len() - 1, below.to_vec())
+    }
+
+    /// All steps of a recurrence in one kernel.
+    fn one_kernel(&mut self, time: &Time, known: &[Constraint]) -> Stage {
+        let number = self.nest.kernels.len();
+        let variables = ["first", "last", "item"].map(String::from).to_vec();
+        let name = format!("kernel_{number}");
+        let mut filling = Filling {
+            nest: self.nest,
+            old: self.old,
+            kernel: Kernel { name, doc: Vec::new(), variables, work: vec![Work::single()], steps: Vec::new() },
+            times: Vec::new(),
+            around: Vec::new(),
+            known: known.to_vec(),
+            shared: self.shared,
+        };
+        let places = &mut self.places;
+        let steps = filling.time(time, &mut |kernel| {
+            places.insert(kernel, number);
+        });
+        let Filling { mut kernel, .. } = filling;
+        kernel.steps = steps;
+        // By its old number, as all are.
+        let old = self.places.iter().filter(|(_, new)| **new == number).map(|(old, _)| *old).min();
+        for leaf in leaves(&kernel.steps) {
+            let target = &mut self.nest.buffers[leaf.target.0 as usize];
+            if leaf.target.0 as usize >= self.shared && target.scope == Scope::Run {
+                target.scope = old.map_or(Scope::Run, Scope::Local);
+            }
+        }
+        let shared = share(self.nest, &kernel, self.estimate);
+        self.items.extend(shared.as_ref().map(|(items, _)| (time.param, *items)));
+        self.nest.kernels.push(shared.map_or(kernel, |(_, kernel)| kernel));
+        Stage::Kernel(number, Vec::new())
+    }
 }
 
 /// A kernel that is being filled.
@@ -72,6 +106,11 @@ struct Filling<'a> {
     kernel: Kernel,
     /// What stands for each size that takes the values of steps.
     times: Vec<(ParamId, Affine)>,
+    /// The variables of the loops over steps around, and what is known there.
+    around: Vec<LoopId>,
+    known: Vec<Constraint>,
+    /// How many buffers parts or steps share.
+    shared: usize,
 }
 
 impl Filling<'_> {
@@ -80,7 +119,7 @@ impl Filling<'_> {
         LoopId(self.kernel.variables.len() as u32 - 1)
     }
 
-    fn time(&mut self, time: &Time, note: &mut dyn FnMut(usize)) -> Step {
+    fn time(&mut self, time: &Time, note: &mut dyn FnMut(usize)) -> Vec<Step> {
         let ParamId(own) = time.param;
         let variable = self.variable(&self.old.params[own as usize].name.clone());
         let steps = self.at_step(&time.steps);
@@ -88,16 +127,31 @@ impl Filling<'_> {
             true => steps.shift(-1) - Affine::index(variable),
             false => Affine::index(variable),
         };
+        let (range, outside) = (Range::extent(steps), self.known.len());
         self.times.push((time.param, value));
+        self.around.push(variable);
+        self.known.extend(range.constraints(variable));
         let inner: Vec<Step> = time.stages.iter().flat_map(|stage| self.stage(stage, note)).collect();
         self.times.pop();
-        Step::Tile(Tile { variable, range: Range::extent(steps), size: 1, steps: inner })
+        self.around.pop();
+        self.known.truncate(outside);
+        self.pieces(Tile::each(variable, range, inner))
+    }
+
+    /// A loop over steps in pieces, each of which has a variable of its own.
+    fn pieces(&mut self, tile: Tile) -> Vec<Step> {
+        let shared = self.shared;
+        let is_own = |buffer: TensorId| buffer.0 as usize >= shared;
+        let place = peel::Place { known: self.known.clone(), around: self.around.clone(), is_own: &is_own };
+        let mut pieces = peel::peel(&mut self.nest.exprs, tile, &place);
+        pieces.iter_mut().for_each(|piece| hold::hold(&mut self.nest.exprs, piece));
+        pieces.into_iter().map(Step::Tile).collect()
     }
 
     fn stage(&mut self, stage: &Stage, note: &mut dyn FnMut(usize)) -> Vec<Step> {
         let (number, below) = match stage {
             Stage::Kernel(number, below) => (*number, below),
-            Stage::Time(time) => return vec![self.time(time, note)],
+            Stage::Time(time) => return self.time(time, note),
         };
         note(number);
         let Kernel { variables, steps, doc, .. } = self.old.kernels[number].clone();
@@ -113,7 +167,7 @@ impl Filling<'_> {
         self.kernel.doc.extend(doc);
         // A loop of one value, or of none where the step is none of this kernel's.
         let last = below.iter().map(|(time, own)| self.at_step(&(own.clone() - Affine::param(*time))).shift(-1));
-        let last: Vec<Affine> = last.filter(|last| last.uses_indices()).collect();
+        let last: Vec<Affine> = last.collect();
         let reaches = |(time, own): &(ParamId, Affine)| {
             self.old.params[time.0 as usize].kind.parts().first().is_some_and(|steps| steps == own)
         };
@@ -122,7 +176,7 @@ impl Filling<'_> {
         }
         let variable = self.variable("runs");
         let high = [vec![Affine::constant(0)], last].concat();
-        vec![Step::Tile(Tile { variable, range: Range { low: vec![Affine::constant(0)], high }, size: 1, steps })]
+        vec![Step::Tile(Tile::each(variable, Range { low: vec![Affine::constant(0)], high }, steps))]
     }
 
     fn at_step(&self, affine: &Affine) -> Affine {

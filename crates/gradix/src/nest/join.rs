@@ -2,14 +2,20 @@
 
 use super::relocate::{Relocation, relocate};
 use super::verify::{Check, Verified};
-use super::{Buffer, LoopId, Nest, Scope, Stage, Time, Work, for_each_expr};
+use super::{Buffer, LoopId, Nest, Scope, Stage, Time, for_each_expr};
 use crate::divide::{self, Divided, Part, Rings};
 use crate::program::{Affine, Atom, Constraint, ExprId, Exprs, Param, ParamId, ParamKind, TensorId, TensorKind};
 use gradix_int::Int;
 use std::collections::HashMap;
 
-/// Joins the nests of all parts of a program. Each was verified for all values of its steps.
-pub fn join(divided: &Divided, nests: Vec<Verified>) -> Result<Verified, String> {
+/// Joins the nests of all parts of a program, with the steps of some levels inside of kernels and for sizes near `estimate`. Each was verified for all
+/// values of its steps. Also gives the levels whose steps items go through on their own, and how many there are.
+pub fn join(
+    divided: &Divided,
+    nests: Vec<Verified>,
+    inside: &[ParamId],
+    estimate: &[f64],
+) -> Result<(Verified, Vec<(ParamId, f64)>), String> {
     let whole = &divided.whole;
     let Some(first) = nests.first() else { return Err("there is nothing to run".into()) };
     let mut joined = Nest {
@@ -23,6 +29,7 @@ pub fn join(divided: &Divided, nests: Vec<Verified>) -> Result<Verified, String>
         plain: nests.iter().all(|nest| nest.plain),
     };
     let buffers = shared_buffers(divided, &mut joined);
+    let shared = joined.buffers.len();
     let rings = divided.rings.iter().map(|(tensor, ring)| (buffers[tensor], *ring)).collect();
     let (mut checks, mut first_kernels) = (Vec::new(), Vec::new());
     for (part, nest) in divided.parts.iter().zip(nests) {
@@ -39,7 +46,8 @@ pub fn join(divided: &Divided, nests: Vec<Verified>) -> Result<Verified, String>
     }
     first_kernels.push(joined.kernels.len());
     joined.stages = stages(divided, &divided.stages, &first_kernels);
-    Ok(Verified::joined(joined, checks))
+    let items = super::inside::inside(&mut joined, inside, shared, estimate);
+    Ok((Verified::joined(joined, checks), items))
 }
 
 /// Buffers for the inputs, the results, and what parts or steps share.
@@ -128,8 +136,7 @@ impl<'a> Joining<'a> {
         for (number, kernel) in kernels.iter_mut().enumerate() {
             kernel.name = format!("kernel_{}", self.first_kernel + number);
             relocate(&mut kernel.steps, &mut exprs, &self);
-            let Work { low, high, step, .. } = &mut kernel.work;
-            for affine in [low, high, step] {
+            for affine in kernel.work.iter_mut().flat_map(|work| [&mut work.low, &mut work.high, &mut work.step]) {
                 *affine = Relocation::affine(&self, affine);
                 if mentions_time(&self.joined.params, affine) {
                     return Err("the items of a kernel change from step to step".into());

@@ -2,21 +2,25 @@
 //!
 //! ```text
 //! nest   ::= buffer… kernel…                       kernels run one after the other
-//! kernel ::= work(first, last, item) step…         items of work are independent: threads share them
+//! kernel ::= work(first, last, item)… step…        items of work are independent: threads share them
 //! step   ::= tile | leaf | together leaf…
 //! tile   ::= for v = low to high by size: step…
 //! leaf   ::= for … : target[…] (⊕)= body           one definition over a box of points
 //! ```
 //!
 //! Variables are numbered within their kernel; in an [`Affine`], `Atom::Index(v)` is variable `v` and
-//! `Atom::Param` a size. The first three variables of a kernel are bound by its work: the first and the last
-//! value of the outermost index that the item covers, and the number of the item.
+//! `Atom::Param` a size. Items are those of a grid. Each of its dimensions binds three variables: the first and the last
+//! value of an index that the item covers, and the number of the item along it; for the first dimension, these are the
+//! first three variables of the kernel.
 //! [`verify`](verify()) lists the invariants.
 
+pub mod hold;
 pub mod inside;
 pub mod join;
+mod peel;
 pub mod print;
 mod relocate;
+mod share;
 pub mod verify;
 
 pub use crate::scalar::Real;
@@ -65,11 +69,11 @@ impl<T> std::ops::IndexMut<LoopId> for ByLoop<T> {
     }
 }
 
-/// The first value of the outermost index that an item covers.
+/// The first value that an item covers, in the first dimension of the work.
 pub const FIRST: LoopId = LoopId(0);
-/// The last value of the outermost index that an item covers.
+/// The last value that an item covers, in the first dimension of the work.
 pub const LAST: LoopId = LoopId(1);
-/// The number of the item.
+/// The number of the item along the first dimension of the work.
 pub const ITEM: LoopId = LoopId(2);
 
 /// Everything that is run for one program.
@@ -143,7 +147,7 @@ pub enum Scope {
     Output(usize),
     /// Lives for the whole run.
     Run,
-    /// Belongs to one kernel (by number); every thread has its own, and each item starts with it undefined.
+    /// Belongs to one kernel (by number); every item has its own, which its threads share, and starts with it undefined.
     Local(usize),
 }
 
@@ -156,15 +160,23 @@ pub struct Kernel {
     pub doc: Vec<String>,
     /// The names of its variables.
     pub variables: Vec<String>,
-    /// How it is divided into items.
-    pub work: Work,
+    /// How it is divided into items: the dimensions of a grid, of which the first has [`FIRST`], [`LAST`] and [`ITEM`].
+    /// Items are counted with the last dimension first.
+    pub work: Vec<Work>,
     /// What an item does, in order.
     pub steps: Vec<Step>,
 }
 
-/// The outermost loop: item `n` covers the values from `low + n*step` to the next item's first, less one.
+/// A dimension of the grid of items: along it, item `n` covers the values from `low + n*step` to the next item's first, less
+/// one.
 #[derive(Clone, Debug)]
 pub struct Work {
+    /// The first value that an item covers.
+    pub first: LoopId,
+    /// The last value that an item covers.
+    pub last: LoopId,
+    /// The number of an item along this dimension.
+    pub item: LoopId,
     /// The first value, in sizes.
     pub low: Affine,
     /// The last value, in sizes.
@@ -210,6 +222,17 @@ pub struct Tile {
     pub size: i64,
     /// What is done for each tile.
     pub steps: Vec<Step>,
+    /// What stays in registers from one value to the next.
+    pub held: Vec<Held>,
+}
+
+/// The elements that a leaf without loops has written at so many values before, which its tile reads again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The position of the leaf in its tile.
+    pub leaf: usize,
+    /// How many there are: those at the last value, at the one before, …
+    pub values: usize,
 }
 
 /// A loop of a leaf.
@@ -236,6 +259,9 @@ pub enum Kind {
     Lanes(usize),
     /// So many at once, in registers: an output beside the lanes.
     Unrolled(usize),
+    /// Each by one of so many threads of the item, in any order: an output. A leaf begins when all threads have done what
+    /// comes before. Where an item has one thread, it takes one value after the other.
+    Threads(usize),
 }
 
 /// One definition over a box: for every point of the first `outputs` loops, `target[subscripts]` becomes the
@@ -334,12 +360,8 @@ impl Nest {
 
     /// How many items of work a kernel has for these sizes, `None` past all memory.
     pub fn items(&self, kernel: &Kernel, sizes: &[Int]) -> Option<usize> {
-        let Work { low, high, step, parts } = &kernel.work;
-        if let Some(parts) = parts {
-            return usize::try_from(*parts).ok();
-        }
-        let (span, step) = (evaluate(&(high.clone() - low.clone()), sizes), evaluate(step, sizes).max(Int::ONE));
-        let count = if span < Int::ZERO { Int::ZERO } else { span / step + Int::ONE };
+        let counts = kernel.work.iter().map(|work| work.items(sizes));
+        let count = counts.fold(Int::ONE, |product, count| product * count);
         usize::try_from(&count).ok()
     }
 
@@ -444,10 +466,63 @@ impl Together {
     }
 }
 
+impl Tile {
+    /// A loop over single values.
+    pub fn each(variable: LoopId, range: Range, steps: Vec<Step>) -> Self {
+        Tile { variable, range, size: 1, steps, held: Vec::new() }
+    }
+}
+
 impl Work {
+    /// A first dimension.
+    pub fn outermost(low: Affine, high: Affine, step: Affine) -> Self {
+        Work { first: FIRST, last: LAST, item: ITEM, low, high, step, parts: None }
+    }
+
     /// All in one item.
     pub fn single() -> Self {
-        Work { low: Affine::constant(0), high: Affine::constant(0), step: Affine::constant(1), parts: None }
+        Work::outermost(Affine::constant(0), Affine::constant(0), Affine::constant(1))
+    }
+
+    /// Whether there is one item along this dimension, for any sizes.
+    pub fn is_single(&self) -> bool {
+        self.low == self.high
+    }
+
+    /// The variables that it binds.
+    pub fn variables(&self) -> [LoopId; 3] {
+        [self.first, self.last, self.item]
+    }
+
+    /// How many items there are along this dimension for these sizes.
+    pub fn items(&self, sizes: &[Int]) -> Int {
+        if let Some(parts) = self.parts {
+            return Int::from(parts);
+        }
+        let span = evaluate(&(self.high.clone() - self.low.clone()), sizes);
+        let step = evaluate(&self.step, sizes).max(Int::ONE);
+        if span < Int::ZERO { Int::ZERO } else { span / step + Int::ONE }
+    }
+
+    /// What holds of its variables in every item: `low <= first`, `last <= high`, `last < first + step`, and the number.
+    pub fn domain(&self) -> Vec<Constraint> {
+        let [first, last, item] = self.variables().map(Affine::index);
+        let below = self.parts.map(|parts| Constraint::at_most(item.clone(), Affine::constant(parts - 1)));
+        let bounds = [
+            Constraint::at_most(self.low.clone(), first.clone()),
+            Constraint::at_most(last.clone(), self.high.clone()),
+            Constraint::at_most(last, (first + self.step.clone()).shift(-1)),
+            Constraint::non_negative(item),
+        ];
+        bounds.into_iter().chain(below).collect()
+    }
+}
+
+/// The number of an item along each of these dimensions of its grid, of which the last is counted first.
+pub fn along(mut item: usize, counts: &[usize], place: &mut dyn FnMut(usize, usize)) {
+    for (dimension, &count) in counts.iter().enumerate().rev() {
+        place(dimension, item % count);
+        item /= count;
     }
 }
 

@@ -1,8 +1,8 @@
 //! A [`Nest`] as text, for people and for tests.
 
-use super::{Buffer, Kernel, Kind, Leaf, Nest, Panels, Scope, Stage, Step, Tile, Time, Together};
+use super::{Buffer, FIRST, Held, Kernel, Kind, Leaf, Nest, Panels, Scope, Stage, Step, Tile, Time, Together, Work};
 use crate::program::print;
-use crate::program::{Affine, Constraint, ExprId, ParamId, Range, ReduceOp, TensorId};
+use crate::program::{Affine, BinaryOp, Constraint, ExprId, ParamId, Range, ReduceOp, TensorId};
 use crate::target::PanelSize;
 use std::fmt::{self, Write};
 
@@ -13,6 +13,7 @@ impl fmt::Display for Kind {
             Kind::Serial => Ok(()),
             Kind::Lanes(vectors) => write!(f, " lanes x{vectors}"),
             Kind::Unrolled(count) => write!(f, " unrolled x{count}"),
+            Kind::Threads(count) => write!(f, " threads x{count}"),
         }
     }
 }
@@ -68,17 +69,21 @@ fn print_kernel(nest: &Nest, kernel: &Kernel, text: &mut String) {
     for line in &kernel.doc {
         let _ = writeln!(text, "  # {line}");
     }
-    let work = &kernel.work;
-    let (low, high, step) = (shown(&work.low), shown(&work.high), shown(&work.step));
-    let _ = writeln!(text, "  work {low}..={high} by {step}:");
+    let along = |work: &Work| {
+        let name = if work.first == FIRST { String::new() } else { format!("{} in ", &kernel[work.first]) };
+        format!("{name}{}..={} by {}", shown(&work.low), shown(&work.high), shown(&work.step))
+    };
+    let grid: Vec<String> = kernel.work.iter().map(along).collect();
+    let _ = writeln!(text, "  work {}:", grid.join(", "));
     kernel.steps.iter().for_each(|step| print_step(nest, kernel, step, 2, text));
 }
 
 fn print_step(nest: &Nest, kernel: &Kernel, step: &Step, depth: usize, text: &mut String) {
     match step {
-        Step::Tile(Tile { variable, range, size, steps }) => {
+        Step::Tile(tile @ Tile { variable, range, size, steps, .. }) => {
             let range = print_range(nest, kernel, range);
-            let _ = writeln!(text, "{}tile {} in {range} by {size}:", "  ".repeat(depth), &kernel[*variable]);
+            let held = print_held(nest, tile);
+            let _ = writeln!(text, "{}tile {} in {range} by {size}{held}:", "  ".repeat(depth), &kernel[*variable]);
             steps.iter().for_each(|step| print_step(nest, kernel, step, depth + 1, text));
         }
         Step::Leaf(leaf) => print_leaf(nest, kernel, leaf, depth, text),
@@ -92,6 +97,13 @@ fn print_step(nest: &Nest, kernel: &Kernel, step: &Step, depth: usize, text: &mu
             leaves.iter().for_each(|leaf| print_leaf(nest, kernel, leaf, depth + 1, text));
         }
     }
+}
+
+/// What a tile keeps in registers.
+fn print_held(nest: &Nest, tile: &Tile) -> String {
+    let leaves = super::leaves(&tile.steps);
+    let each = |held: &Held| format!(", {} back {} in registers", nest[leaves[held.leaf].target].name, held.values);
+    tile.held.iter().map(each).collect()
 }
 
 fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mut String) {
@@ -121,7 +133,7 @@ fn print_leaf(nest: &Nest, kernel: &Kernel, leaf: &Leaf, depth: usize, text: &mu
     let subscripts: Vec<String> = leaf.subscripts.iter().map(|s| print::affine(&nest.params, &names, s)).collect();
     let becomes = match (leaf.reduction, leaf.accumulate) {
         (None, _) => "=".to_string(),
-        (Some(op), true) => format!("{}=", op.combine().name()),
+        (Some(op), true) => format!("{}=", op.combine().map_or(op.name(), BinaryOp::name)),
         (Some(op), false) => format!("= {} of", op.name()),
     };
     let place = print_access(nest, leaf.target, &subscripts);

@@ -46,6 +46,10 @@ pub fn unary(exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
     if op == UnaryOp::Neg {
         return negate(exprs, a);
     }
+    let depends_on_nothing = matches!(exprs[a], Expr::Constant(_) | Expr::Index(_) | Expr::Unary(UnaryOp::Stop, _));
+    if op == UnaryOp::Stop && depends_on_nothing {
+        return a;
+    }
     if let Some(value) = exprs.as_constant(a).map(|x| op.apply(x)).filter(|v| v.fract() == 0.0 && v.is_finite()) {
         return exprs.constant(value);
     }

@@ -1,6 +1,6 @@
 //! Definitions that read each other in a circle.
 
-use super::{Definition, Program, TensorId, TensorKind};
+use super::{Definition, Expr, ExprId, Program, TensorId, TensorKind};
 use std::collections::{HashMap, HashSet};
 
 /// The definitions by number, in an order in which they can be computed: each alone, or with all others of its circle.
@@ -64,10 +64,24 @@ pub fn recurrent(program: &Program) -> HashMap<TensorId, usize> {
 
 /// The tensors themselves, and all that read one of them, maybe by way of others.
 pub fn depending(program: &Program, tensors: impl IntoIterator<Item = TensorId>) -> HashSet<TensorId> {
+    depending_by(program, tensors, &|body| program.exprs.postorder(body))
+}
+
+/// The tensors themselves, and all whose derivatives by them need not be 0: what `stop` holds does not count.
+pub fn varying(program: &Program, tensors: impl IntoIterator<Item = TensorId>) -> HashSet<TensorId> {
+    depending_by(program, tensors, &|body| program.exprs.flowing(body))
+}
+
+fn depending_by(
+    program: &Program,
+    tensors: impl IntoIterator<Item = TensorId>,
+    nodes: &dyn Fn(ExprId) -> Vec<ExprId>,
+) -> HashSet<TensorId> {
     let mut found: HashSet<TensorId> = tensors.into_iter().collect();
     for unit in units(program) {
         let members = || unit.iter().map(|&number| &program.definitions[number]);
-        if members().flat_map(|d| program.exprs.accesses(d.body)).any(|(read, _)| found.contains(&read)) {
+        let mut nodes = members().flat_map(|definition| nodes(definition.body));
+        if nodes.any(|id| matches!(&program.exprs[id], Expr::Access(read, _) if found.contains(read))) {
             found.extend(members().map(|d| d.tensor));
         }
     }

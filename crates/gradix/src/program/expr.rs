@@ -188,6 +188,16 @@ impl Exprs {
 
     /// Every node that `root` is made of, each once, operands before their users, first operand first.
     pub fn postorder(&self, root: ExprId) -> Vec<ExprId> {
+        self.postorder_within(root, &|_| true)
+    }
+
+    /// What a derivative of `root` can flow through: without what `stop` holds.
+    pub fn flowing(&self, root: ExprId) -> Vec<ExprId> {
+        self.postorder_within(root, &|node| !matches!(node, Expr::Unary(UnaryOp::Stop, _)))
+    }
+
+    /// The same as `postorder`, without the operands of nodes that are not entered.
+    fn postorder_within(&self, root: ExprId, enters: &dyn Fn(&Expr) -> bool) -> Vec<ExprId> {
         let mut order = Vec::new();
         // Operands are older than their users.
         let mut seen = NumberSet::up_to(root.0);
@@ -197,6 +207,9 @@ impl Exprs {
                 order.push(id);
             } else if seen.insert(id.0) {
                 stack.push((id, true));
+                if !enters(&self[id]) {
+                    continue;
+                }
                 let first = stack.len();
                 self.visit_operands(id, &mut |operand| stack.push((operand, false)));
                 stack[first..].reverse();

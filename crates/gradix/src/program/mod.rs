@@ -3,7 +3,7 @@
 //! A [`Program`] is a list of definitions, each in the normal form
 //!
 //! ```text
-//! T[α ∈ D] = ⊕[k ∈ R(α)] body            ⊕ ∈ {none, sum, prod, max, min}
+//! T[α ∈ D] = ⊕[k ∈ R(α)] body            ⊕ ∈ {none, sum, prod, max, min, logsumexp}
 //! ```
 //!
 //! with a pointwise `body` (see [`expr`]): a reduction inside an expression is a definition of its own.

@@ -1,7 +1,7 @@
 //! The operations of programs: the scalar ones, which [`crate::scalar`] has in tables, comparisons and reductions.
 
 pub use crate::scalar::{BinaryOp, UnaryOp};
-pub use crate::syntax::ast::ReduceOp;
+use crate::syntax::ast;
 
 /// Comparisons of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,34 +25,69 @@ impl Comparison {
     }
 }
 
+/// What combines the values of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ReduceOp {
+    /// Their sum.
+    Sum,
+    /// Their product.
+    Prod,
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// `log(sum exp)` without overflow: written out as maximum and sum before loops are made.
+    LogSumExp,
+}
+
+impl ast::ReduceOp {
+    /// What the values are combined by; a mean is a sum that is then divided.
+    pub fn folded(self) -> ReduceOp {
+        match self {
+            ast::ReduceOp::Sum | ast::ReduceOp::Mean => ReduceOp::Sum,
+            ast::ReduceOp::Prod => ReduceOp::Prod,
+            ast::ReduceOp::Max => ReduceOp::Max,
+            ast::ReduceOp::Min => ReduceOp::Min,
+            ast::ReduceOp::LogSumExp => ReduceOp::LogSumExp,
+        }
+    }
+}
+
 impl ReduceOp {
     /// The value of an empty reduction.
     pub fn neutral(self) -> f64 {
         match self {
             ReduceOp::Sum => 0.0,
             ReduceOp::Prod => 1.0,
-            ReduceOp::Max => f64::NEG_INFINITY,
+            ReduceOp::Max | ReduceOp::LogSumExp => f64::NEG_INFINITY,
             ReduceOp::Min => f64::INFINITY,
         }
     }
 
-    /// The operation that combines two values.
-    pub fn combine(self) -> BinaryOp {
+    /// The operation that combines two values; `logsumexp` takes all values at once.
+    pub fn combine(self) -> Option<BinaryOp> {
         match self {
-            ReduceOp::Sum => BinaryOp::Add,
-            ReduceOp::Prod => BinaryOp::Mul,
-            ReduceOp::Max => BinaryOp::Max,
-            ReduceOp::Min => BinaryOp::Min,
+            ReduceOp::Sum => Some(BinaryOp::Add),
+            ReduceOp::Prod => Some(BinaryOp::Mul),
+            ReduceOp::Max => Some(BinaryOp::Max),
+            ReduceOp::Min => Some(BinaryOp::Min),
+            ReduceOp::LogSumExp => None,
         }
     }
 
-    /// The keyword.
-    pub fn name(self) -> &'static str {
+    /// How it is written.
+    pub fn written(self) -> ast::ReduceOp {
         match self {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Prod => "prod",
-            ReduceOp::Max => "max",
-            ReduceOp::Min => "min",
+            ReduceOp::Sum => ast::ReduceOp::Sum,
+            ReduceOp::Prod => ast::ReduceOp::Prod,
+            ReduceOp::Max => ast::ReduceOp::Max,
+            ReduceOp::Min => ast::ReduceOp::Min,
+            ReduceOp::LogSumExp => ast::ReduceOp::LogSumExp,
         }
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        self.written().word()
     }
 }

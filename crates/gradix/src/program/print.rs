@@ -293,7 +293,7 @@ impl Printer<'_> {
             let condition = condition.with_indices(&map);
             items.push(ReduceItem::Condition(constraint_ast(self.params, &self.variables, &condition, false)));
         }
-        Ok(node(ExprKind::Reduce { op, items, body: Box::new(body) }))
+        Ok(node(ExprKind::Reduce { op: op.written(), items, body: Box::new(body) }))
     }
 
     /// Whether the bare uses of a variable tell this range.

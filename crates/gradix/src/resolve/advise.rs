@@ -62,18 +62,14 @@ impl Resolver {
         if let (Some((op, indices)), [body]) = (foreign::reduction_with_indices(function), shown.as_slice()) {
             return Some(format!("the indices of a reduction stand in brackets: write '{op}[{indices}] ({body})'"));
         }
-        let (k, m) = (self.unused("k", frame), self.unused("m", frame));
+        let k = self.unused("k", frame);
         let i = frame.scope.first().map_or("i", |(index, _)| index);
         let element = |text: &str| format!("{text}[{k}]");
         Some(match (function, shown.as_slice()) {
-            ("softmax", [x]) => format!(
-                "write '{m} = max[{k}] {e}' above, and 'exp({x}[{i}] - {m}) / sum[{k}] exp({e} - {m})' for element {i}",
-                e = element(x)
-            ),
-            ("mean" | "average" | "avg", [x]) => {
-                let count = self.count(&arguments[0]).unwrap_or("N".into());
-                format!("write '(sum[{k}] {}) / {count}'", element(x))
-            }
+            ("softmax", [x]) => format!("write 'exp({x}[{i}] - logsumexp[{k}] {})' for element {i}", element(x)),
+            ("log_softmax", [x]) => format!("write '{x}[{i}] - logsumexp[{k}] {}' for element {i}", element(x)),
+            ("logsumexp", [x]) => format!("write 'logsumexp[{k}] {}'", element(x)),
+            ("mean" | "average" | "avg", [x]) => format!("write 'mean[{k}] {}'", element(x)),
             ("norm", [x]) => format!("write 'sqrt(sum[{k}] {}^2)'", element(x)),
             ("dot", [a, b]) => format!("write 'sum[{k}] {} * {}'", element(a), element(b)),
             ("matmul", [a, b]) => format!("write 'sum[{k}] {a}[i, {k}] * {b}[{k}, j]' for element i, j"),
@@ -86,15 +82,6 @@ impl Resolver {
             }
             _ => return None,
         })
-    }
-
-    /// The number of elements of a tensor of one dimension.
-    fn count(&self, tensor: &Expr) -> Option<String> {
-        let ExprKind::Name(text) = &tensor.kind else { return None };
-        let Some(Symbol::Tensor(id)) = self.symbols.get(text) else { return None };
-        let [extent] = self.program[*id].extents.as_slice() else { return None };
-        let shown = self.show(extent);
-        Some(if shown.contains(' ') || shown.contains('*') { format!("({shown})") } else { shown })
     }
 
     /// The name, or the next of `k_1`, `k_2`, … that is free.

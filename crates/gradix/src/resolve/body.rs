@@ -126,7 +126,7 @@ impl Resolver {
     /// Lowers `⊕[items] body` on top of the indices in scope; the frame is left as it was.
     fn lower_reduction(
         &mut self,
-        op: ReduceOp,
+        op: ast::ReduceOp,
         items: &[ReduceItem],
         body: &ast::Expr,
         frame: &mut Frame,
@@ -134,7 +134,7 @@ impl Resolver {
         let (depth, assumed) = (frame.scope.len(), frame.assumptions.len());
         let binders = items.iter().filter(|i| matches!(i, ReduceItem::Binder(_))).count();
         // A product runs over one index at a time, so that the others' product is easy to state.
-        let taken = if op == ReduceOp::Prod { 1 } else { binders };
+        let taken = if op == ast::ReduceOp::Prod { 1 } else { binders };
         for item in items.iter().filter(|i| matches!(i, ReduceItem::Binder(_))).take(taken) {
             if let ReduceItem::Binder(binder) = item {
                 frame.push(&binder.name.text);
@@ -150,7 +150,14 @@ impl Resolver {
             let inner =
                 ast::Expr { kind: ExprKind::Reduce { op, items: rest, body: Box::new(body.clone()) }, span: body.span };
             let body = self.value(&inner, frame)?;
-            let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions: Vec::new(), body };
+            let reduction = Some(ReduceOp::Prod);
+            let reduced = Reduced {
+                reduction,
+                indices: frame.indices.clone(),
+                conditions: Vec::new(),
+                filters: Vec::new(),
+                body,
+            };
             frame.pop_to(depth, assumed);
             return Ok(reduced);
         }
@@ -160,12 +167,13 @@ impl Resolver {
         frame.split.extend(&filters);
         let mut body = self.value(body, frame)?;
         frame.split.truncate(split);
-        for filter in filters {
+        let op = op.folded();
+        for &filter in &filters {
             let neutral = self.program.exprs.constant(op.neutral());
             body = self.program.exprs.add(Expr::Select(filter, body, neutral));
         }
         conditions.retain(|c| c.decided() != Some(true));
-        let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, body };
+        let reduced = Reduced { reduction: Some(op), indices: frame.indices.clone(), conditions, filters, body };
         frame.pop_to(depth, assumed);
         Ok(reduced)
     }
@@ -201,7 +209,7 @@ impl Resolver {
     /// A reduction inside an expression: a definition of its own over the indices that it uses.
     fn lower_nested(
         &mut self,
-        op: ReduceOp,
+        op: ast::ReduceOp,
         items: &[ReduceItem],
         body: &ast::Expr,
         frame: &mut Frame,
@@ -228,8 +236,9 @@ impl Resolver {
             assumptions: frame.assumptions.clone(),
             body: reduced.body,
         };
-        let name = format!("{}_{}", frame.name, op.name());
+        let name = format!("{}_{}", frame.name, op.word());
         let context = self.program.size_context();
+        let points = (op == ast::ReduceOp::Mean).then(|| (full.clone(), reduced.filters));
         let full = self.under_split_conditions(full, frame, &context);
         let before = self.program.definitions.len();
         let (access, map) = lift::add_written(&mut self.program, full, name, &context, &frame.shared)?;
@@ -241,7 +250,10 @@ impl Resolver {
                 frame.placed.push((tensor, moved, span));
             }
         }
-        Ok(access)
+        match points {
+            Some((points, filters)) => self.mean(access, points, &filters, frame),
+            None => Ok(access),
+        }
     }
 
     pub(super) fn value(&mut self, expr: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
@@ -377,7 +389,7 @@ impl Resolver {
 
     /// Where a reduction reads elements that only a condition such as `i != 1` around it excuses, the condition is made a
     /// part of its body.
-    fn under_split_conditions(&mut self, mut full: Definition, frame: &Frame, context: &[Constraint]) -> Definition {
+    fn under_split_conditions(&mut self, full: Definition, frame: &Frame, context: &[Constraint]) -> Definition {
         let Some(op) = full.reduction.filter(|_| !frame.split.is_empty()) else { return full };
         let domain = [context, &full.domain()].concat();
         let program = &mut self.program;
@@ -389,10 +401,10 @@ impl Resolver {
         for &condition in frame.split.iter().rev() {
             body = exprs.add(Expr::Select(condition, body, neutral));
         }
-        if bounds::stays_inside(&mut self.program, body, &domain) {
-            full.body = body;
-        }
-        full
+        // Where some sizes still let it leave, the condition stays where it is: the text has to resolve to the same program again.
+        let program = &mut self.program;
+        let is_excused = bounds::stays_inside(program, body, &domain) || !bounds::can_leave(program, body, &domain);
+        if is_excused { Definition { body, ..full } } else { full }
     }
 
     /// The affine expression, if this is an index expression that mentions an index or a size.
@@ -634,6 +646,8 @@ struct Reduced {
     reduction: Option<ReduceOp>,
     indices: Vec<Index>,
     conditions: Vec<Constraint>,
+    /// Conditions that are a part of the body, each with the neutral value.
+    filters: Vec<CondId>,
     body: ExprId,
 }
 

@@ -7,6 +7,7 @@ use crate::program::{Affine, Constraint, Param, ParamId, ParamKind, Relation, Te
 use crate::syntax::ast::{
     Ast, CompareOp, Definition, Expr, ExprKind, InputDeclaration, Name, ParamDeclaration, ReduceItem, StatementKind,
 };
+use crate::syntax::foreign;
 use gradix_int::Int;
 use std::collections::HashSet;
 
@@ -33,12 +34,14 @@ impl Resolver {
         }
         let unknown: Vec<String> = self.fixed.iter().map(|(n, _)| n.clone()).filter(|n| !self.is_size(n)).collect();
         for name in unknown {
-            let sizes = self.program.params.iter().map(|p| p.name.as_str());
-            let mut diagnostic = Diagnostic::error("unknown-param", format!("the program has no param '{name}'"));
-            if let Some(near) = nearest(&name, sizes) {
-                diagnostic = diagnostic.hint(format!("did you mean '{near}'?"));
-            }
-            self.report(diagnostic);
+            let free = self.program.params.iter().filter(|param| param.kind == ParamKind::Free);
+            let sizes: Vec<&str> = free.map(|param| param.name.as_str()).collect();
+            let diagnostic = Diagnostic::error("unknown-param", format!("the program has no param '{name}'"));
+            self.report(match nearest(&name, sizes.iter().copied()) {
+                Some(near) => diagnostic.hint(format!("did you mean '{near}'?")),
+                None if sizes.is_empty() => diagnostic,
+                None => diagnostic.hint(format!("there is {}", sizes.join(", "))),
+            });
         }
     }
 
@@ -49,8 +52,10 @@ impl Resolver {
     fn introduce(&mut self, name: &Name, symbol: Symbol) -> bool {
         if let Some(&first) = self.declared.get(&name.text) {
             let implied = matches!(symbol, Symbol::Param(_) | Symbol::Fixed(_)) && self.implied.contains(&name.text);
+            let is_size = matches!(symbol, Symbol::Param(_) | Symbol::Fixed(_)) && self.is_size(&name.text);
             let (first_text, hint) = match implied {
                 true => ("this extent declares it", "move the 'param' line up, before the first use of the size"),
+                false if is_size => ("declared here first", "all bounds of a size stand together: 'param N >= 3 <= 8'"),
                 false => ("declared here first", "choose another name"),
             };
             let message = format!("'{}' is declared twice", name.text);
@@ -136,7 +141,10 @@ impl Resolver {
     fn require(&mut self, name: &Name, bound: impl FnOnce(Affine) -> Constraint, span: Span) {
         let constraint = bound(self.own(name));
         let message = format!("'{}' is outside its declared bounds", name.text);
-        self.add_fact(constraint, Diagnostic::error("size-bound", message).at(span));
+        let diagnostic = Diagnostic::error("size-bound", message).at(span);
+        let is_negative = matches!(&self.symbols[&name.text], Symbol::Fixed(value) if *value < Int::ZERO);
+        let hint = "a size is at least 0, unless 'param' gives it another bound";
+        self.add_fact(constraint, if is_negative { diagnostic.hint(hint) } else { diagnostic });
     }
 
     /// Adds a fact about sizes, or reports it if it can't hold.
@@ -300,6 +308,9 @@ impl Resolver {
         if let Some((_, bound)) = self.reduced.iter().find(|(name, _)| name == text) {
             let hint = "a reduction ends before '+' and '-': put what it is to contain in parentheses";
             return diagnostic.label(*bound, "bound here").hint(hint);
+        }
+        if foreign::is_reduction(text) {
+            return diagnostic.hint(format!("write '{text}[k] …' with the indices that it runs over"));
         }
         let known = scope.iter().map(|(n, _)| n.as_str()).chain(self.symbols.keys().map(String::as_str));
         match nearest(text, known) {

@@ -14,6 +14,7 @@ mod declare;
 mod frame;
 mod index;
 mod infer;
+mod mean;
 mod survey;
 
 use crate::diagnostic::{Diagnostic, Result, Span};
@@ -81,12 +82,20 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
         return Err(resolver.diagnostics);
     }
     let Resolver { mut program, mut places, .. } = resolver;
+    let names: Vec<String> = program.params.iter().map(|param| param.name.clone()).collect();
     let (tensors, exprs) = crate::simplify::tidy::tidy(&mut program, false);
     let accesses = places.accesses.into_iter();
     places.accesses =
         accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
-    let of_name = |name: &String| program.params.iter().position(|p| p.name == *name);
-    let known = least.iter().filter_map(|(name, least)| Some(lower_bound(ParamId(of_name(name)? as u32), least)));
+    let of_name = |name: &String| program.params.iter().position(|p| p.name == *name).map(|p| ParamId(p as u32));
+    for (requirement, _) in &mut places.requirements {
+        let moved = requirement.affine.substitute(&mut |atom| match atom {
+            Atom::Param(ParamId(p)) => of_name(&names[*p as usize]).map(Affine::param),
+            Atom::Index(_) | Atom::Floor(..) => None,
+        });
+        *requirement = requirement.rebuilt(moved);
+    }
+    let known = least.iter().filter_map(|(name, least)| Some(lower_bound(of_name(name)?, least)));
     places.implied = known.collect();
     places.implied.extend(bounds::require(&mut program, &places.implied));
     Ok(Resolved { program, places })

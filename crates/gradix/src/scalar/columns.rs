@@ -91,6 +91,8 @@ pub enum Latex {
 /// How C writes an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum C {
+    /// As its argument.
+    Argument,
     /// An operator.
     Sign(&'static str),
     /// `gx_NAME`, which this file of `emit/c/library` defines.

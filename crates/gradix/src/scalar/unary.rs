@@ -82,6 +82,8 @@ pub enum UnaryOp {
     Digamma,
     /// `trigamma`
     Trigamma,
+    /// `stop`: its argument, as if it depended on nothing.
+    Stop,
 }
 
 /// All that is known of a function of one value.
@@ -316,6 +318,11 @@ pub const UNARY: &[Unary] = &[
         value: super::trigamma, c: C::Function("digamma.c"),
         derivative: Missing("'lgamma' can be derived twice and 'digamma' once"), slope: Unknown,
         weight: ELEMENTARY, finite: NotEverywhere, kinks: Nowhere,
+    },
+    Unary {
+        op: U::Stop, name: "stop", latex: Upright, value: |x| x, c: C::Argument,
+        derivative: Zero, slope: Plain(|_| 0.0),
+        weight: 0.0, finite: Always, kinks: Nowhere,
     },
 ];
 

@@ -5,11 +5,14 @@
 //! would. What it reads from the group must be read at the slab, or a few places beside it; then that is computed
 //! a little beyond the slab. Where several indices would do, all are carried along until something decides.
 
+mod grid;
+
 use super::{Group, Member, extents, lanes};
 use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
 use crate::target::{Target, cost};
 use gradix_int::Int;
+use grid::Shares;
 use std::collections::{HashMap, HashSet};
 
 /// The most choices of indices that are carried along: it bounds the time to compile.
@@ -60,8 +63,7 @@ pub fn alone(program: &Program) -> Vec<Group> {
 }
 
 fn undivided(definition: usize) -> Group {
-    let member = Member { definition, slab: None, halo: (0, 0), ahead: 0, local: false };
-    Group { members: vec![member], tile: 1, tiles: 1, parts: None, considered: Vec::new(), rolling: false }
+    Group::alone(Member::new(definition, None), 1, None)
 }
 
 struct Grouping<'a> {
@@ -354,11 +356,9 @@ impl Grouping<'_> {
                 continue;
             }
             let members = draft.members.iter().enumerate().map(|(m, &definition)| Member {
-                definition,
-                slab: Some(choice.slabs[m]),
                 halo: halos[m],
-                ahead: 0,
                 local: inside(&definition) && is_output(m),
+                ..Member::new(definition, Some(choice.slabs[m]))
             });
             let considered = considered(&draft, choice);
             return vec![Group { considered, ..self.sized(members.collect(), choice) }];
@@ -462,12 +462,6 @@ impl Grouping<'_> {
     /// Chooses the height of a slab: what is local stays in the second cache.
     fn sized(&self, members: Vec<Member>, choice: &Choice) -> Group {
         let rows = members.iter().map(|m| self.sizes[m.definition][m.slab.unwrap_or(0)]).fold(1.0, f64::max);
-        let width = |m: &Member| {
-            let rank = self.program.definitions[m.definition].rank;
-            let others = (0..rank).filter(|p| Some(*p) != m.slab);
-            others.map(|p| self.sizes[m.definition][p]).product::<f64>()
-        };
-        let local = self.live(&members, &width);
         let work: f64 = members.iter().map(|m| self.sizes[m.definition].iter().product::<f64>()).sum();
         let least = (rows * cost::ITEM_POINTS / work.max(1.0)).ceil().min(rows.max(1.0));
         let parts = (choice.parts > 0).then_some(choice.parts);
@@ -484,9 +478,18 @@ impl Grouping<'_> {
             few if rows < cost::ROUNDED_SLAB_VALUES || self.is_copy(members[0].definition) => few.ceil(),
             many => (many / cost::SLAB_MULTIPLE).ceil() * cost::SLAB_MULTIPLE,
         };
+        let items = parts.map_or((rows / share.max(least)).ceil(), |parts| parts as f64);
+        let wanted = match parts {
+            Some(_) => [self.target.sum_parts, self.target.few_parts()],
+            None if rows >= self.target.items as f64 => [0; 2],
+            None if uneven => [self.target.items; 2],
+            None => [self.target.items, self.target.few_items()],
+        };
+        let (members, grid) = self.divided(members, Shares { items, work, slabs: rows, wanted });
+        let local = self.live(&members, &|member| self.width(member, &grid));
         if local == 0.0 && parts.is_none() {
             let tile = share.max(least).clamp(1.0, MAX_TILE_VALUES) as i64;
-            return Group { members, tile, tiles: 1, parts, considered: Vec::new(), rolling: false };
+            return Group { members, tile, tiles: 1, grid, parts, considered: Vec::new(), rolling: false };
         }
         let rolling = self.is_rolling(&members);
         let cached = if rolling { cost::L2_SHARE_OF_RINGS } else { cost::L2_SHARE_OF_LOCALS };
@@ -501,7 +504,7 @@ impl Grouping<'_> {
         let tile = ((height / tiles / cost::SLAB_MULTIPLE).ceil() * cost::SLAB_MULTIPLE).min(tile);
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
         let members = if rolling { self.moved_ahead(members) } else { members };
-        Group { members, tile: tile as i64, tiles: tiles as i64, parts, considered: Vec::new(), rolling }
+        Group { members, tile: tile as i64, tiles: tiles as i64, grid, parts, considered: Vec::new(), rolling }
     }
 }
 

@@ -18,7 +18,7 @@ mod turn;
 pub use arrange::{arrange, lanes, name};
 pub use print::print;
 
-use crate::nest::{Buffer, Kernel};
+use crate::nest::{Buffer, Kernel, LoopId};
 use crate::program::{Affine, Definition, Exprs, Program, TensorId};
 use crate::scalar::Real;
 use crate::target::Target;
@@ -48,6 +48,8 @@ pub struct Slab {
     pub dimension: usize,
     /// How far before the slab it begins.
     pub before: i64,
+    /// The dimensions of further indices of the grid, each with the variable at which the item begins.
+    pub grid: Vec<(usize, LoopId)>,
     /// If it is kept from tile to tile: its extent, and each value of the slab index has its place modulo that.
     pub ring: Option<i64>,
 }
@@ -61,6 +63,8 @@ pub struct Group {
     pub tile: i64,
     /// How many tiles an item of work has.
     pub tiles: i64,
+    /// How many values of each further index of the grid an item has.
+    pub grid: Vec<i64>,
     /// The number of partial reductions, where a member reduces over the slab index.
     pub parts: Option<i64>,
     /// Which indices could be the slab index, each that of the first member, with its cost; the first was taken.
@@ -70,6 +74,11 @@ pub struct Group {
 }
 
 impl Group {
+    /// One definition, a tile to an item.
+    pub fn alone(member: Member, tile: i64, parts: Option<i64>) -> Group {
+        Group { members: vec![member], tile, tiles: 1, grid: Vec::new(), parts, considered: Vec::new(), rolling: false }
+    }
+
     /// How many values before its first one an item starts, so that what is kept is there when it is needed.
     pub fn lead(&self) -> i64 {
         let beside = self.members.iter().map(|member| member.halo.0 + member.halo.1).max();
@@ -84,12 +93,21 @@ pub struct Member {
     pub definition: usize,
     /// Which of its indices is the slab index; `None` if the group has none.
     pub slab: Option<usize>,
+    /// Its further indices of the grid of items: outputs, at which members read each other.
+    pub grid: Vec<usize>,
     /// How far before and after the slab it is computed, for readers at shifted places.
     pub halo: (i64, i64),
     /// How far after the slab a reduction over the slab index is, so that it runs where what it reads is made.
     pub ahead: i64,
     /// Whether it lives in a buffer of the group only.
     pub local: bool,
+}
+
+impl Member {
+    /// A definition that nothing is computed around, by this index.
+    pub fn new(definition: usize, slab: Option<usize>) -> Member {
+        Member { definition, slab, grid: Vec::new(), halo: (0, 0), ahead: 0, local: false }
+    }
 }
 
 /// The assumed number of values of every index of a definition, in the middle of those before it.

@@ -53,15 +53,19 @@ fn significant(number: f64) -> String {
 
 fn describe_group(program: &Program, docs: &[String], group: &Group, number: usize, text: &mut String) {
     let lead = group.members.iter().find_map(|m| m.slab.map(|p| &program.definitions[m.definition].indices[p]));
+    let first = &group.members[0];
+    let indices = &program.definitions[first.definition].indices;
+    let further = first.grid.iter().zip(&group.grid);
+    let grid: String = further.map(|(index, values)| format!(", {values} of {}", indices[*index].name)).collect();
     let how = match (lead, group.parts) {
         (None, _) => "at once, in one item of work".to_string(),
         (Some(index), None) => {
             let item = group.tile * group.tiles;
-            format!("{} values of {} at a time, {item} in an item of work", group.tile, index.name)
+            format!("{} values of {} at a time, {item} in an item of work", group.tile, index.name) + &grid
         }
         (Some(index), Some(parts)) => {
             let height = group.tile;
-            format!("{height} values of {} at a time, in {parts} parts that are combined in order", index.name)
+            format!("{height} values of {} at a time, in {parts} parts that are combined in order", index.name) + &grid
         }
     };
     let _ = writeln!(text, "group {}: {how}", number + 1);
@@ -115,6 +119,7 @@ fn slab_extents(group: &Group, member: &Member, extents: &[Affine]) -> Vec<Affin
     {
         extents[slab] = Affine::constant(group.tile + member.halo.0 + member.halo.1);
     }
+    member.grid.iter().zip(&group.grid).for_each(|(&index, &values)| extents[index] = Affine::constant(values));
     extents
 }
 

@@ -84,7 +84,7 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
 }
 
 fn is_extreme(definition: &Definition) -> bool {
-    matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min))
+    matches!(definition.reduction, Some(ReduceOp::Max | ReduceOp::Min | ReduceOp::LogSumExp))
 }
 
 /// Whether a reduction has a term wherever its reader is evaluated.

@@ -219,7 +219,7 @@ pub fn is_trivial(exprs: &Exprs, body: ExprId) -> bool {
         |id: ExprId| exprs.postorder(id).iter().all(|n| !matches!(exprs[*n], Expr::Access(..) | Expr::Select(..)));
     match &exprs[body] {
         Expr::Access(..) => true,
-        Expr::Unary(UnaryOp::Neg, a) => is_trivial(exprs, *a),
+        Expr::Unary(UnaryOp::Neg | UnaryOp::Stop, a) => is_trivial(exprs, *a),
         Expr::Binary(BinaryOp::Mul, a, b) => {
             is_number(*a) && is_trivial(exprs, *b) || is_trivial(exprs, *a) && is_number(*b)
         }

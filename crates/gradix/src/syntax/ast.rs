@@ -262,4 +262,22 @@ pub enum ReduceOp {
     Max,
     /// Empty: +inf.
     Min,
+    /// Empty: NaN.
+    Mean,
+    /// Empty: -inf.
+    LogSumExp,
+}
+
+impl ReduceOp {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Prod => "prod",
+            ReduceOp::Max => "max",
+            ReduceOp::Min => "min",
+            ReduceOp::Mean => "mean",
+            ReduceOp::LogSumExp => "logsumexp",
+        }
+    }
 }

@@ -6,9 +6,14 @@
 use super::ast::*;
 use super::parse::{BRACKET_RULE, Parsed, Parser, error};
 use super::token::{Token, TokenKind, shorten};
-use super::{FUNCTIONS, MAX_HEIGHT, MAX_NESTING, is_reserved};
+use super::words;
+use super::{FREE_WORDS, FUNCTIONS, MAX_HEIGHT, MAX_NESTING, is_reserved};
 use crate::diagnostic::{Diagnostic, Span};
 use gradix_int::Int;
+
+/// For `x = [1, 2, 3]` and `i in [0, N)`.
+const ARRAY: &str =
+    "brackets follow a name and hold indices; arrays are given as inputs (`input x[N]`), ranges are written `0..N`";
 
 /// An expression and its height: 0 for a leaf, else one more than that of its highest part.
 pub(super) struct Tree {
@@ -207,6 +212,7 @@ impl Parser<'_> {
             TokenKind::If => error("needs-parentheses", operand("if"), span, "write `(if c then a else b)`"),
             TokenKind::Not => error("needs-parentheses", operand("not"), span, "write `(not c)`"),
             TokenKind::Plus => self.unexpected_but("expected an expression", "there is no sign `+`, only `-`"),
+            TokenKind::OpenBracket => self.unexpected_but("expected an expression", ARRAY),
             _ => self.unexpected("expected an expression"),
         }
     }
@@ -222,11 +228,16 @@ impl Parser<'_> {
     /// A name, and the brackets or parentheses behind it.
     fn named(&mut self) -> Parsed<Tree> {
         let text = self.text(self.peek().span);
-        let known = FUNCTIONS.contains(&text);
-        match self.peek_second() {
-            TokenKind::OpenParen => self.nested(Self::call),
-            TokenKind::OpenBracket if known => Err(self.function_with_brackets()),
-            TokenKind::OpenBracket => self.nested(Self::access),
+        let taken = self.taken.place(text);
+        let known = FUNCTIONS.contains(&text) && taken.is_none();
+        match (self.peek_second(), words::reduction(text).filter(|_| taken.is_none())) {
+            (TokenKind::OpenBracket, Some(op)) => self.nested(|parser| parser.reduction(op)),
+            (TokenKind::OpenParen, _) => match taken {
+                Some(introduced) => Err(self.call_of_name(introduced)),
+                None => self.nested(Self::call),
+            },
+            (TokenKind::OpenBracket, None) if known => Err(self.function_with_brackets()),
+            (TokenKind::OpenBracket, None) => self.nested(Self::access),
             _ if known => Err(self.function_without_arguments()),
             _ => {
                 let span = self.advance().span;
@@ -245,8 +256,20 @@ impl Parser<'_> {
     fn function_without_arguments(&self) -> Box<Diagnostic> {
         let span = self.peek().span;
         let name = self.text(span);
-        let hint = format!("write `{name}(…)`; a function can't be used as a name");
+        let hint = match FREE_WORDS.contains(&name) {
+            true => format!("write `{name}(…)`"),
+            false => format!("write `{name}(…)`; a function can't be used as a name"),
+        };
         error("reserved-name", format!("the function `{name}` has no arguments"), span, &hint)
+    }
+
+    /// `stop(x)` in a program in which `stop` is a tensor.
+    fn call_of_name(&self, introduced: Span) -> Box<Diagnostic> {
+        let span = self.peek().span;
+        let name = self.text(span);
+        let message = format!("`{name}` is a name of this program, and no function");
+        let hint = format!("for a product write `{name} * (…)`; for the function, give the name to nothing else");
+        Box::new(error("bad-call", message, span, &hint).label(introduced, "introduced here"))
     }
 
     fn call(&mut self) -> Parsed<Tree> {

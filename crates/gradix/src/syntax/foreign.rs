@@ -8,17 +8,17 @@
 //! for i in range(N): s += x[i]   →   s = sum[i in 0..N] x[i]
 //! ```
 
-use super::ast::{InputDeclaration, Statement, StatementKind};
 use super::token::{Token, TokenKind};
-use super::{FUNCTIONS, print_expr};
+use super::words::Taken;
+use super::{FUNCTIONS, words};
 use crate::diagnostic::{Diagnostic, Span};
 
 /// Longer statements are no slips of a habit, and looking into every bracket of them would take too long.
 const LONGEST_STATEMENT_TOKENS: usize = 500;
 
-/// What a wrong statement, the first of `tokens`, says in another notation. `before` are the statements above it.
-pub(super) fn recognise(source: &str, tokens: &[Token], before: &[Statement]) -> Option<Diagnostic> {
-    let line = Line { source, tokens };
+/// What a wrong statement, the first of `tokens`, says in another notation.
+pub(super) fn recognise(source: &str, tokens: &[Token], taken: &Taken) -> Option<Diagnostic> {
+    let line = Line { source, tokens, taken };
     if line.places().len() > LONGEST_STATEMENT_TOKENS {
         return None;
     }
@@ -26,11 +26,11 @@ pub(super) fn recognise(source: &str, tokens: &[Token], before: &[Statement]) ->
         &|| line.loop_header(),
         &|| line.function(),
         &|| line.lambda(),
-        &|| line.dotted(before),
+        &|| line.dotted(),
         &|| line.comprehension(),
         &|| line.range_call(),
         &|| line.random(),
-        &|| line.reduction(before),
+        &|| line.reduction(),
         &|| line.conditional(),
     ];
     let Form { message, span, hint } = forms.iter().find_map(|form| form())?;
@@ -59,15 +59,22 @@ pub(crate) fn function(name: &str) -> Option<&'static str> {
         ("minimum", "min"),
         ("power", "pow"),
         ("sgn", "sign"),
+        ("stop_gradient", "stop"),
     ];
     let known = FUNCTIONS.iter().find(|known| **known == name).copied();
     known.or_else(|| SAME.iter().find(|(other, _)| *other == name).map(|(_, own)| *own))
 }
 
+/// Whether a word is a reduction in programs that do not take it as a name.
+pub(crate) fn is_reduction(word: &str) -> bool {
+    words::reduction(word).is_some()
+}
+
 /// The indices in the name of a reduction such as `sum_i`, and the reduction.
 pub(crate) fn reduction_with_indices(name: &str) -> Option<(&str, String)> {
     let (op, indices) = name.split_once('_')?;
-    let named = matches!(op, "sum" | "prod" | "max" | "min") && !indices.is_empty();
+    let named = matches!(op, "sum" | "prod" | "max" | "min") || words::reduction(op).is_some();
+    let named = named && !indices.is_empty();
     named.then(|| (op, indices_in(indices).join(", ")))
 }
 
@@ -90,6 +97,7 @@ struct Form {
 struct Line<'a> {
     source: &'a str,
     tokens: &'a [Token],
+    taken: &'a Taken,
 }
 
 impl<'a> Line<'a> {
@@ -175,7 +183,7 @@ impl<'a> Line<'a> {
 
     /// The definition that a loop's body is.
     fn loop_body(&self, from: usize, binder: &str) -> Option<String> {
-        let body = Line { source: self.source, tokens: &self.tokens[from..] };
+        let body = Line { tokens: &self.tokens[from..], ..*self };
         let assign = body.until(0, |kind| kind == TokenKind::Assign);
         let (value, index) = (body.text(assign + 1, body.places().end), binder.split(' ').next()?);
         if body.kind(0) != TokenKind::Name || value.is_empty() || body.kind(assign) != TokenKind::Assign {
@@ -277,7 +285,7 @@ impl<'a> Line<'a> {
     }
 
     /// `np.exp(x[i])`, `X.T[i, j]`, `x.sum()`, `np.pi`
-    fn dotted(&self, before: &[Statement]) -> Option<Form> {
+    fn dotted(&self) -> Option<Form> {
         let at = self.find(|at| {
             let parts = self.kind(at) == TokenKind::Name && self.word(at + 1) == "." && !self.word(at + 2).is_empty();
             parts.then_some(at)
@@ -299,7 +307,7 @@ impl<'a> Line<'a> {
             ("shape" | "size", _) => format!("sizes have names: those in the declaration `input {owner}[…]`"),
             ("sum" | "prod" | "max" | "min" | "mean", _) if calls => {
                 let tensor = if items == [""] { owner } else { items[0] };
-                format!("a reduction names its index: `{}`", reduced(part, tensor, before))
+                format!("a reduction names its index: `{}`", reduced(part, tensor))
             }
             (_, Some(own)) if calls => format!("write `{own}({})`", items.join(", ")),
             _ if calls => "tensors have no methods, and functions have plain names, as in `exp(x[i])`".into(),
@@ -323,7 +331,7 @@ impl<'a> Line<'a> {
     }
 
     /// `sum_i x[i]`, `mean[i] x[i]`, `argmax[i] x[i]`
-    fn reduction(&self, before: &[Statement]) -> Option<Form> {
+    fn reduction(&self) -> Option<Form> {
         self.find(|at| {
             let word = self.word(at);
             if self.kind(at) != TokenKind::Name {
@@ -338,7 +346,8 @@ impl<'a> Line<'a> {
                     hint: format!("write `{op}[{indices}] {body}`"),
                 });
             }
-            if self.kind(at + 1) != TokenKind::OpenBracket {
+            let is_known = words::reduction(word).is_some() && self.taken.place(word).is_none();
+            if is_known || self.kind(at + 1) != TokenKind::OpenBracket {
                 return None;
             }
             let (items, end) = self.items(at + 1);
@@ -346,12 +355,16 @@ impl<'a> Line<'a> {
                 return None;
             }
             let body = self.text(end, self.end_of_product(end));
-            let hint = self.reduction_hint(word.trim_end_matches('_'), &items, body, before)?;
-            Some(Form { message: format!("there is no reduction `{word}`"), span: self.span(at, end), hint })
+            let hint = self.reduction_hint(word.trim_end_matches('_'), &items, body)?;
+            let message = match self.taken.place(word) {
+                Some(_) => format!("`{word}` is a name of this program, and no reduction"),
+                None => format!("there is no reduction `{word}`"),
+            };
+            Some(Form { message, span: self.span(at, end), hint })
         })
     }
 
-    fn reduction_hint(&self, word: &str, items: &[&str], body: &str, before: &[Statement]) -> Option<String> {
+    fn reduction_hint(&self, word: &str, items: &[&str], body: &str) -> Option<String> {
         let list = items.join(", ");
         let index = items[0].split(' ').next().unwrap_or_default();
         let (bound, used) = self.result_indices();
@@ -362,18 +375,15 @@ impl<'a> Line<'a> {
             )
         };
         Some(match word {
-            "mean" | "average" | "avg" => {
-                match items.iter().map(|item| extent(item, body, before)).collect::<Option<Vec<_>>>() {
-                    Some(extents) => format!("write `(sum[{list}] {body}) / {}`", product(&extents)),
-                    None => format!("write `(sum[{list}] {body}) / N`, with `N` the number of terms"),
-                }
+            _ if self.taken.place(word).is_some() => {
+                format!("for the reduction, give the name `{word}` to nothing else")
             }
+            "mean" | "average" | "avg" => format!("write `mean[{list}] {body}`"),
+            "lse" | "log_sum_exp" => format!("write `logsumexp[{list}] {body}`"),
+            "softmax" => format!("write `exp({body} - logsumexp[{list}] {body})`"),
             "argmax" => place("max"),
             "argmin" => place("min"),
             "norm" => format!("write `sqrt(sum[{list}] ({body})^2)`"),
-            "logsumexp" => format!(
-                "write `m{bound} = max[{list}] {body}` above, and `(m{used} + log(sum[{list}] exp({body} - m{used})))`"
-            ),
             _ => return None,
         })
     }
@@ -445,42 +455,9 @@ impl<'a> Line<'a> {
     }
 }
 
-/// How many values an index has: by its range, or by an input of which it is a bare subscript in `body`.
-fn extent(item: &str, body: &str, before: &[Statement]) -> Option<String> {
-    if let Some((_, range)) = item.split_once(" in ") {
-        return range.strip_prefix("0..").filter(|high| !high.starts_with('=')).map(str::to_string);
-    }
-    let inputs = before.iter().filter_map(|statement| match &statement.kind {
-        StatementKind::Input(inputs) => Some(inputs),
-        _ => None,
-    });
-    inputs.flatten().find_map(|input| extent_in(item, body, input))
-}
-
 /// `sum[k] x[k]` for the reduction `sum` and the tensor `x`.
-fn reduced(reduction: &str, tensor: &str, before: &[Statement]) -> String {
+fn reduced(reduction: &str, tensor: &str) -> String {
     let is_name = tensor.chars().all(|c| c == '_' || c.is_alphanumeric());
     let body = if is_name { format!("{tensor}[k]") } else { "…".into() };
-    match reduction {
-        "mean" => format!("(sum[k] {body}) / {}", extent("k", &body, before).unwrap_or("N".into())),
-        _ => format!("{reduction}[k] {body}"),
-    }
-}
-
-fn extent_in(index: &str, body: &str, input: &InputDeclaration) -> Option<String> {
-    let opening = format!("{}[", input.name.text);
-    let subscripts = body.split_once(&opening)?.1.split_once(']')?.0;
-    let dimension = subscripts.split(',').position(|subscript| subscript.trim() == index)?;
-    input.extents.get(dimension).map(print_expr)
-}
-
-fn product(extents: &[String]) -> String {
-    let factor = |extent: &String| match extent.contains([' ', '*', '/']) {
-        true => format!("({extent})"),
-        false => extent.clone(),
-    };
-    match extents {
-        [one] => factor(one),
-        _ => format!("({})", extents.iter().map(factor).collect::<Vec<_>>().join(" * ")),
-    }
+    format!("{reduction}[k] {body}")
 }

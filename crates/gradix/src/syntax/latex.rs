@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Parentheses stand where the eye needs them, which is not quite where the parser does: a fraction needs none, and
-//! a minus in the middle of a formula does. The name `dx` is set as a differential if there is a tensor `x`.
+//! a minus in the middle of a formula does. The name `dx` is set as a differential if there is a tensor `x` or
+//! `x` is a letter, `x_dot` with a dot, and `x_sum` as `x^{\mathrm{sum}}`; an index `j_1` is `j_{1}`.
 //! Comments become comments; `output` statements leave no trace.
 
 use super::Ast;
@@ -77,14 +78,14 @@ impl Typesetter<'_> {
     }
 
     fn param(&mut self, param: &ParamDeclaration) {
-        self.name(&param.name.text);
+        self.index(&param.name.text);
         self.push(" &");
         let fixed = param.bounds.iter().any(|(op, _)| *op == CompareOp::Eq);
         self.push(if fixed { "" } else { "\\in \\mathbb{N}" });
         for (position, (op, side)) in param.bounds.iter().enumerate() {
             if position > 0 || !fixed {
                 self.push(",\\; ");
-                self.name(&param.name.text);
+                self.index(&param.name.text);
                 self.push(" ");
             }
             self.push(compare_sign(*op));
@@ -94,7 +95,7 @@ impl Typesetter<'_> {
     }
 
     fn input(&mut self, input: &InputDeclaration) {
-        self.name(&input.name.text);
+        self.tensor(&input.name.text);
         self.push(" &\\in \\mathbb{R}");
         let Some((first, rest)) = input.extents.split_first() else { return };
         let loosest = if rest.is_empty() { Level::If } else { Level::Product };
@@ -108,8 +109,8 @@ impl Typesetter<'_> {
     }
 
     fn definition(&mut self, definition: &Definition) {
-        self.name(&definition.name.text);
-        self.subscripts(&definition.indices, |t, binder| t.name(&binder.name.text));
+        self.tensor(&definition.name.text);
+        self.subscripts(&definition.indices, |t, binder| t.index(&binder.name.text));
         self.push(" &= ");
         self.expr(&definition.body, Level::If, false);
         for (position, binder) in definition.indices.iter().filter(|binder| binder.range.is_some()).enumerate() {
@@ -140,28 +141,61 @@ impl Typesetter<'_> {
             self.expr(&range.low, Level::Sum, false);
             self.push(" \\le ");
         }
-        self.name(&binder.name.text);
+        self.index(&binder.name.text);
         if let Some(range) = &binder.range {
             self.push(if range.inclusive { " \\le " } else { " < " });
             self.expr(&range.high, Level::Sum, false);
         }
     }
 
-    /// One letter, Greek or not, is set as it is; anything longer upright; a differential with an upright d.
-    fn name(&mut self, name: &str) {
-        let letters = name.chars().count();
-        match name.strip_prefix('d').filter(|rest| self.tensors.contains(rest)) {
-            Some(rest) => {
-                self.push("\\mathrm{d}");
-                self.name(rest);
-            }
-            None if letters == 1 && name != "_" => self.letters(name),
-            None if GREEK.iter().any(|(_, word)| *word == name) => self.out.extend(["\\", name]),
-            None => {
-                self.push("\\mathrm{");
-                self.letters(name);
+    /// The name of a tensor: what follows its base stands above, since indices stand below. `dk_sum` is `\mathrm{d}k^{\mathrm{sum}}`.
+    fn tensor(&mut self, name: &str) {
+        let (base, suffixes) = taken_apart(name);
+        let (accents, marks): (Vec<&str>, Vec<&str>) =
+            suffixes.into_iter().partition(|suffix| accent(suffix).is_some());
+        self.out.extend(accents.iter().filter_map(|suffix| accent(suffix)).flat_map(|accent| [accent, "{"]));
+        self.base(base);
+        accents.iter().for_each(|_| self.push("}"));
+        match marks.as_slice() {
+            [] => {}
+            [number] if is_number(number) => self.out.extend(["^{(", number, ")}"]),
+            marks => {
+                self.push("^{");
+                self.list(marks, ",\\,", |t, mark| t.word(mark));
                 self.push("}");
             }
+        }
+    }
+
+    /// The name of an index or a size: what follows its base stands below.
+    fn index(&mut self, name: &str) {
+        let (base, suffixes) = taken_apart(name);
+        self.base(base);
+        self.subscripts(&suffixes, |t, suffix| t.word(suffix));
+    }
+
+    /// A differential has an upright d.
+    fn base(&mut self, base: &str) {
+        let differential = |rest: &&str| self.tensors.contains(rest) || is_letter(rest);
+        match base.strip_prefix('d').filter(differential) {
+            Some(rest) => {
+                self.push("\\mathrm{d}");
+                self.base(rest);
+            }
+            None => self.word(base),
+        }
+    }
+
+    /// One letter, Greek or not, is set as it is; anything longer upright.
+    fn word(&mut self, word: &str) {
+        if GREEK.iter().any(|(_, greek)| *greek == word) {
+            self.out.extend(["\\", word]);
+        } else if word.chars().count() == 1 && word != "_" || is_number(word) {
+            self.letters(word);
+        } else {
+            self.push("\\mathrm{");
+            self.letters(word);
+            self.push("}");
         }
     }
 
@@ -210,7 +244,8 @@ impl Typesetter<'_> {
             ExprKind::Real(value) => self.real(*value),
             ExprKind::Pi => self.push("\\pi"),
             ExprKind::Inf => self.push("\\infty"),
-            ExprKind::Name(name) => self.name(name),
+            ExprKind::Name(name) if self.tensors.contains(name.as_str()) => self.tensor(name),
+            ExprKind::Name(name) => self.index(name),
             ExprKind::Access { name, subscripts } => self.access(name, subscripts),
             ExprKind::Call { function, arguments } => self.call(&function.text, arguments),
             ExprKind::Negate(operand) => {
@@ -242,7 +277,7 @@ impl Typesetter<'_> {
     }
 
     fn access(&mut self, name: &Name, subscripts: &[Expr]) {
-        self.name(&name.text);
+        self.tensor(&name.text);
         self.subscripts(subscripts, |t, subscript| t.expr(subscript, Level::If, false));
     }
 
@@ -284,7 +319,10 @@ impl Typesetter<'_> {
             }
             BinaryOp::Remainder => self.infix(op, left, " \\bmod ", right, true),
             BinaryOp::Power => {
-                self.expr(left, Level::Atom, true);
+                match is_raised(left) {
+                    true => self.fenced("\\left(", left, "\\right)"),
+                    false => self.expr(left, Level::Atom, true),
+                }
                 self.push("^{");
                 self.expr(right, Level::If, false);
                 self.push("}");
@@ -348,7 +386,7 @@ impl Typesetter<'_> {
     fn sign_with_limits(&mut self, op: ReduceOp, binder: &Binder) {
         self.push(reduce_sign(op));
         self.push("_{");
-        self.name(&binder.name.text);
+        self.index(&binder.name.text);
         if let Some(range) = &binder.range {
             self.push("=");
             self.expr(&range.low, Level::Sum, false);
@@ -359,6 +397,51 @@ impl Typesetter<'_> {
             }
         }
         self.push("} ");
+    }
+}
+
+/// What stands behind the base of a name because the compiler put it there; numbers do, too.
+const SUFFIXES: &[&str] = &["sum", "prod", "max", "min", "dot", "adj", "hits", "ties", "zeros", "part"];
+
+/// The base of a name and what stands behind it: numbers, what the compiler adds, and all behind a single letter.
+fn taken_apart(name: &str) -> (&str, Vec<&str>) {
+    let (mut base, mut suffixes) = (name, Vec::new());
+    let letter =
+        name.split('_').next().filter(|first| is_letter(first) && !name.contains("__") && !name.ends_with('_'));
+    while let Some((rest, suffix)) = base.rsplit_once('_') {
+        let splits = letter.is_some() || is_number(suffix) || SUFFIXES.contains(&suffix);
+        if !splits || rest.is_empty() || rest.ends_with('_') {
+            break;
+        }
+        base = rest;
+        suffixes.insert(0, suffix);
+    }
+    (base, suffixes)
+}
+
+fn is_letter(word: &str) -> bool {
+    word.chars().count() == 1 && word != "_" || GREEK.iter().any(|(_, greek)| *greek == word)
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Tangents have a dot, and adjoints of parts a bar.
+fn accent(suffix: &str) -> Option<&'static str> {
+    match suffix {
+        "dot" => Some("\\dot"),
+        "adj" => Some("\\bar"),
+        _ => None,
+    }
+}
+
+/// Whether a name has something above it, so that a power needs parentheses.
+fn is_raised(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Name(name) => taken_apart(name).1.iter().any(|suffix| accent(suffix).is_none()),
+        ExprKind::Access { name, .. } => taken_apart(&name.text).1.iter().any(|suffix| accent(suffix).is_none()),
+        _ => false,
     }
 }
 
@@ -458,6 +541,8 @@ fn reduce_sign(op: ReduceOp) -> &'static str {
         ReduceOp::Prod => "\\prod",
         ReduceOp::Max => "\\max",
         ReduceOp::Min => "\\min",
+        ReduceOp::Mean => "\\operatorname{mean}",
+        ReduceOp::LogSumExp => "\\operatorname{logsumexp}",
     }
 }
 

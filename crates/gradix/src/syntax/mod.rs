@@ -18,12 +18,14 @@
 //! power      = atom [ ( "^" | "**" ) unary ]
 //! atom       = number | "pi" | "inf" | name | "(" expression ")"
 //!            | name "[" expression { "," expression } "]" | function "(" expression { "," expression } ")"
-//!            | ( "sum" | "prod" | "max" | "min" ) "[" item { "," item } "]" product
+//!            | ( "sum" | "prod" | "max" | "min" | "mean" | "logsumexp" ) "[" item { "," item } "]" product
 //! item       = binder | expression
 //! ```
 //!
 //! A reduction is an atom that reaches right over the whole product after it, so it can be the last factor of a
 //! product (`2 * sum[k] a[k]`) and needs parentheses as an earlier one.
+//!
+//! `mean`, `logsumexp` and `stop` mean something only in programs that do not take them as names: see `words`.
 //!
 //! Deliberately absent: what a name means. Whether `x` is a tensor, an index or a size, and whether an expression
 //! is a number or a condition, is the business of `resolve`.
@@ -36,6 +38,7 @@ mod layout;
 mod parse;
 mod print;
 mod token;
+mod words;
 
 pub use ast::Ast;
 pub use latex::latex;
@@ -51,6 +54,9 @@ pub const KEYWORDS: &[&str] =
 
 /// Words that stand for a number.
 pub const CONSTANTS: &[&str] = &["pi", "inf"];
+
+/// Words with a meaning of their own that a program may take as names, which then mean that throughout.
+pub const FREE_WORDS: &[&str] = &["mean", "logsumexp", "stop"];
 
 /// The functions about subscripts.
 const OF_SUBSCRIPTS: &[&str] = &["pad", "clamp", "wrap", "reflect"];
@@ -70,7 +76,7 @@ const fn functions() -> [&'static str; NAMES.len() + OF_SUBSCRIPTS.len()] {
 
 /// Whether `name` is a keyword, a constant or a function, and so can't name anything else.
 pub fn is_reserved(name: &str) -> bool {
-    [KEYWORDS, CONSTANTS, FUNCTIONS].iter().any(|words| words.contains(&name))
+    [KEYWORDS, CONSTANTS, FUNCTIONS].iter().any(|words| words.contains(&name)) && !FREE_WORDS.contains(&name)
 }
 
 /// The longest text that is accepted, in bytes: 4 MiB.

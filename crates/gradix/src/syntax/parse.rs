@@ -7,7 +7,8 @@ use super::ast::*;
 use super::foreign;
 use super::layout::Layout;
 use super::token::{Token, TokenKind, Tokens, shorten, tokenize};
-use super::{Ast, FUNCTIONS, MAX_ERRORS, MAX_ITEMS, MAX_SOURCE, is_reserved};
+use super::words::Taken;
+use super::{Ast, MAX_ERRORS, MAX_ITEMS, MAX_SOURCE, is_reserved};
 use crate::diagnostic::{Diagnostic, Result, Span};
 
 /// Reads a whole text, or says everything that is wrong with it (at most [`MAX_ERRORS`] errors, in the order of
@@ -17,7 +18,8 @@ pub fn parse(source: &str) -> Result<Ast> {
         return Err(vec![source_too_large(source.len())]);
     }
     let Tokens { tokens, comments, mut errors } = tokenize(source);
-    let mut parser = Parser { source, tokens: &tokens, first: 0, position: 0, nesting: 0 };
+    let taken = Taken::by(source, &tokens);
+    let mut parser = Parser { source, tokens: &tokens, taken: &taken, first: 0, position: 0, nesting: 0 };
     let mut layout = Layout::new(source, &comments);
     let mut statements = Vec::new();
     while parser.position < tokens.len() && errors.len() < 2 * MAX_ERRORS {
@@ -26,7 +28,7 @@ pub fn parse(source: &str) -> Result<Ast> {
             Err(error) => {
                 let rest = &tokens[parser.first..];
                 let is_news = parser.skip_statement();
-                match foreign::recognise(source, rest, &statements) {
+                match foreign::recognise(source, rest, &taken) {
                     Some(error) => parser.replace_errors(&mut errors, error),
                     None => errors.extend(is_news.then_some(*error)),
                 }
@@ -60,6 +62,7 @@ pub(super) fn error(code: &'static str, message: String, span: Span, hint: &str)
 pub(super) struct Parser<'a> {
     pub source: &'a str,
     tokens: &'a [Token],
+    pub taken: &'a Taken,
     /// The first token of this statement.
     first: usize,
     /// The next token.
@@ -251,7 +254,7 @@ impl<'a> Parser<'a> {
         let Token { kind, span } = self.peek();
         let text = self.text(span);
         match kind {
-            TokenKind::Name if !FUNCTIONS.contains(&text) => {
+            TokenKind::Name if !is_reserved(text) => {
                 self.advance();
                 Ok(Name { text: text.to_string(), span })
             }
@@ -410,7 +413,8 @@ const PRODUCT: &str = "a product needs `*`; a new statement begins on a new line
 
 const CONTINUED: &str = "this statement began in an earlier line; a line that ends in an operator goes on in the next";
 
-const PLAIN_INDEX: &str = "an index is introduced by its plain name; arithmetic belongs in the subscripts on the right";
+const PLAIN_INDEX: &str = "an index is introduced by its plain name; arithmetic belongs in the subscripts on the right, \
+    and so do first elements: `h[t in 0..T] = if t == 0 then … else … h[t - 1] …`";
 
 /// The rule that makes the notation readable.
 pub(super) const BRACKET_RULE: &str = "brackets hold indices, parentheses hold values";

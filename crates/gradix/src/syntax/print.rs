@@ -242,7 +242,7 @@ impl Printer {
     }
 
     fn reduce(&mut self, op: ReduceOp, items: &[ReduceItem], body: &Expr) {
-        self.out.push_str(reduce_word(op));
+        self.out.push_str(op.word());
         self.out.push('[');
         let style = std::mem::replace(&mut self.style, Style::Index);
         for (position, item) in items.iter().enumerate() {
@@ -315,14 +315,5 @@ fn compare_symbol(op: CompareOp) -> &'static str {
         CompareOp::Ge => ">=",
         CompareOp::Eq => "==",
         CompareOp::Ne => "!=",
-    }
-}
-
-fn reduce_word(op: ReduceOp) -> &'static str {
-    match op {
-        ReduceOp::Sum => "sum",
-        ReduceOp::Prod => "prod",
-        ReduceOp::Max => "max",
-        ReduceOp::Min => "min",
     }
 }

@@ -332,6 +332,8 @@ fn stray_hint(rest: &str, first: char) -> &'static str {
         '²' => "write `^2`",
         '³' => "write `^3`",
         '₀'..='₉' => "digits in names are plain: `x1` or `x_1`",
+        '?' => "write `if c then a else b`",
+        '\'' | '"' => "names have letters, digits and `_`, and there is no text",
         '{' | '}' => "brackets `[ ]` hold indices, parentheses `( )` hold values",
         ':' if rest.starts_with(":=") => "write `=`",
         ':' => "a range is written `k in lo..hi`",

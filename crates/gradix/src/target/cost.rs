@@ -133,6 +133,17 @@ pub const WINDOW_WORK_SHARE: f64 = 0.04;
 /// Windows of fewer terms are left alone.
 pub const WINDOW_TERMS: f64 = 16.0;
 
+// ---- `scan`, in additions.
+
+/// A step of a recurrence that waits for the one before, with all that goes with it: so many additions are done meanwhile.
+pub const SCAN_STEP_ADDITIONS: f64 = 64.0;
+/// Reductions that are less than this share of all work stay: what a recurrence stands between is computed apart.
+pub const SCAN_WORK_SHARE: f64 = 0.02;
+/// So many elements go a step at a time, where other outputs are beside each other.
+pub const SCAN_LANES: f64 = 8.0;
+/// What costs more than this at each step and does not depend on other steps is computed before, for all of them.
+pub const SCAN_KEPT_ADDITIONS: f64 = 4.0;
+
 // ---- `arrange`: what is computed again, and what is copied.
 
 /// An index runs in lanes if it has so many vectors of f64, whatever the type of the elements.
@@ -164,6 +175,11 @@ pub const WORK_PER_PRELUDE: f64 = 100.0;
 pub const ITEM_POINTS: f64 = 20_000.0;
 /// Where items repeat something (operands that are packed, places beside a slab), so many of them are one.
 pub const ITEMS_PER_REPEATING_ITEM: i64 = 4;
+/// Elements that items read again, as a share of the points of all, that are no reason to have few items.
+pub const REPEATED_SHARE: f64 = 1e-3;
+/// How often each element of what is local is accessed, at least: written, and read. Past the cache, that costs as much as other
+/// elements.
+pub const LOCAL_ACCESSES: f64 = 2.0;
 /// Results of more elements than this are reduced in few parts: all parts are written, and read again.
 pub const MANY_PARTS_ELEMENTS: f64 = 32_768.0;
 /// There, so many parts are one.
@@ -204,6 +220,19 @@ pub const TILE_VALUES: f64 = 64.0;
 pub const L2_SHARE_OF_LOCALS: f64 = 7.0 / 8.0;
 /// The same where every tile is a few rows, and what it keeps from tile to tile should be close.
 pub const L2_SHARE_OF_RINGS: f64 = 1.0 / 16.0;
+
+// ---- `waves`: recurrences in two ordered indices.
+
+/// From so many additions for an element on, diagonals pay for their layout. On 1024² elements and one thread, a summed-area
+/// table (3 additions) takes three times as long along diagonals, and edit distance a third of the time.
+pub const DIAGONAL_ADDITIONS: f64 = 8.0;
+
+// ---- `nest`: items that go through the steps of a recurrence.
+
+/// From so many items on, more are not better: an outer index is taken before an inner one.
+pub const ITEMS_OF_STEPS: f64 = 4.0;
+/// Where items share out the lanes, how many vectors of f64 each has.
+pub const VECTORS_OF_STEPS: i64 = 16;
 
 // ---- `schedule`: which index is the slab index. Penalties in elements that are read; each outweighs the next.
 

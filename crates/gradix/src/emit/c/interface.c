@@ -44,6 +44,12 @@ GX_PLAN int64_t gx_steps(int64_t low, int64_t high, int64_t step)
     return high < low ? 0 : (high - low) / gx_larger(step, 1) + 1;
 }
 
+/* How many items a grid has; INT64_MAX stands for all that is more. */
+GX_PLAN int64_t gx_grid(int64_t outer, int64_t inner)
+{
+    return inner > 0 && outer > INT64_MAX / inner ? INT64_MAX : outer * inner;
+}
+
 static int gx_make_plan(gx_plan *plan, const NAME_sizes *sizes)
 {
 $plan

@@ -258,6 +258,9 @@ impl Interface<'_> {
         }
         for (number, kernel) in self.nest.kernels.iter().enumerate() {
             lines.push(format!("plan->items[{number}] = {};", items(&names, &kernel.work)));
+            if kernel.work.len() > 1 {
+                lines.push(format!("if (plan->items[{number}] == INT64_MAX) return {}_too_large;", self.name));
+            }
         }
         for (number, steps) in self.step_counts().into_iter().enumerate() {
             lines.push(format!("plan->steps[{number}] = {};", print::value(&names.affine(steps))));
@@ -370,7 +373,13 @@ fn bytes(names: &Names, buffer: &Buffer) -> String {
     format!("gx_bytes({}, (const int64_t[]){{{}}})", extents.len(), extents.join(", "))
 }
 
-fn items(names: &Names, Work { low, high, step, parts }: &Work) -> String {
+/// How many items a kernel has: all along each dimension of its grid.
+fn items(names: &Names, grid: &[Work]) -> String {
+    let along = grid.iter().map(|work| items_along(names, work));
+    along.reduce(|outer, inner| format!("gx_grid({outer}, {inner})")).unwrap_or("1".into())
+}
+
+fn items_along(names: &Names, Work { low, high, step, parts, .. }: &Work) -> String {
     match parts {
         Some(parts) => parts.to_string(),
         None => {
@@ -421,7 +430,8 @@ fn largest_size(nest: &Nest) -> i64 {
             };
             known.push(most);
         }
-        let work = nest.kernels.iter().flat_map(|kernel| [&kernel.work.low, &kernel.work.high, &kernel.work.step]);
+        let work = nest.kernels.iter().flat_map(|kernel| &kernel.work);
+        let work = work.flat_map(|work| [&work.low, &work.high, &work.step]);
         let extents = nest.buffers.iter().flat_map(|buffer| &buffer.extents);
         let conditions = nest.context.iter().map(|condition| &condition.affine);
         let mut all = work.chain(extents).chain(conditions).map(|affine| most(affine, &known)).chain(known.clone());

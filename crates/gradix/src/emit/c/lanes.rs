@@ -100,6 +100,8 @@ impl Place {
     }
 }
 
+const WRITTEN_OUT: &str = "a nest that is verified has maxima and sums instead";
+
 /// Combines an accumulator with a value; with a number of lanes, in the first ones only.
 pub fn combine(op: ReduceOp, accumulator: &Value, value: Value, count: Option<&Value>) -> Value {
     let combined = match op {
@@ -108,6 +110,7 @@ pub fn combine(op: ReduceOp, accumulator: &Value, value: Value, count: Option<&V
         ReduceOp::Max | ReduceOp::Min => {
             Vectors.function(op.name(), accumulator.is_vector()).call([accumulator.clone(), value])
         }
+        ReduceOp::LogSumExp => unreachable!("{WRITTEN_OUT}"),
     };
     let below = |n: &Value| Callee::of("gx_below", Type::Mask, &lib::MASKS).call([n.clone()]);
     match count {
@@ -125,6 +128,7 @@ pub fn total(op: ReduceOp, accumulators: &[Value]) -> Value {
         ReduceOp::Prod => "gx_hprod",
         ReduceOp::Max => "gx_hmax",
         ReduceOp::Min => "gx_hmin",
+        ReduceOp::LogSumExp => unreachable!("{WRITTEN_OUT}"),
     };
     Callee::of(name, Type::Real, &lib::REDUCE).call([whole])
 }
@@ -136,6 +140,7 @@ pub fn put(op: ReduceOp) -> Callee {
         ReduceOp::Prod => ("gx_put_prod", &lib::PUT_PROD),
         ReduceOp::Max => ("gx_put_max", &lib::PUT_MAX),
         ReduceOp::Min => ("gx_put_min", &lib::PUT_MIN),
+        ReduceOp::LogSumExp => unreachable!("{WRITTEN_OUT}"),
     };
     Callee::of(name, Type::Nothing, snippet)
 }

@@ -245,7 +245,7 @@ impl<'a> Writer<'a> {
     fn reduction_in_lanes(&mut self, leaf: &Leaf, lanes: usize) {
         let mut unrolled = leaf.unrolled();
         let (rows, columns) = (unrolled.next(), unrolled.next());
-        let apart = |p: &usize| leaf.loops[*p].kind != Kind::Serial;
+        let apart = |p: &usize| !matches!(leaf.loops[*p].kind, Kind::Serial | Kind::Threads(_));
         let opened = self.open_loops((0..leaf.outputs).filter(|p| !apart(p)).map(|p| &leaf.loops[p]));
         self.over_rows(leaf, rows, &mut |writer, row_names| {
             writer.over_rows(leaf, columns, &mut |writer, column_names| {

@@ -1,5 +1,6 @@
 //! C99 with the vector types of GCC and Clang.
 
+mod held;
 pub mod interface;
 mod lanes;
 mod leaf;
@@ -11,11 +12,11 @@ mod together;
 mod transpose;
 
 use super::draft::Draft;
-use super::integers::{INTEGERS, smaller};
+use super::integers::{INTEGERS, larger, smaller};
 use super::names::{Common, Names};
 use super::print;
 use super::tree::{Callee, Code, Operator, Routine, Snippet, Type, Value};
-use crate::nest::{Buffer, FIRST, ITEM, Kernel, LAST, Nest, Real, Scope, Step};
+use crate::nest::{Buffer, FIRST, Kernel, Nest, Real, Scope, Step, Work};
 use crate::program::TensorId;
 use crate::program::print::affine;
 use crate::target::Target;
@@ -118,11 +119,9 @@ fn with_extents(nest: &Nest, buffer: &Buffer) -> String {
 fn kernel(nest: &Nest, number: usize, common: &Common, real: Real, shared: &mut Vec<Routine>) -> Routine {
     let kernel = &nest.kernels[number];
     let locals: Vec<TensorId> = nest.locals(number).collect();
-    let work = [&kernel.work.low, &kernel.work.high, &kernel.work.step];
     let mut w = Writer { names: common.of(kernel), draft: Draft::default(), real, shared };
-    let work = work.map(|affine| w.names.affine(affine));
-    let doc = doc(nest, kernel, &locals, &work);
-    items(&mut w, kernel, work);
+    let doc = doc(nest, kernel, &locals, &w.names);
+    items(&mut w, kernel);
     let Writer { names, draft, .. } = w;
     let inside = draft.finish();
     let mut draft = Draft::default();
@@ -148,35 +147,77 @@ fn parameters() -> [Value; 5] {
     .map(|(name, kind)| Value::name(name, kind))
 }
 
-fn doc(nest: &Nest, kernel: &Kernel, locals: &[TensorId], [low, high, step]: &[Value; 3]) -> Vec<String> {
+fn doc(nest: &Nest, kernel: &Kernel, locals: &[TensorId], names: &Names) -> Vec<String> {
     let mut doc = kernel.doc.clone();
     doc.extend(locals.iter().map(|buffer| format!("local: {}", with_extents(nest, &nest[*buffer]))));
-    let [low, high, step] = [low, high, step].map(print::value);
-    doc.push(format!("Item n covers the values from {low} + n*({step}) of the outermost index, which ends at {high}."));
-    doc.push(match kernel.work.parts {
-        Some(parts) => format!("There are always {parts} items, also where some have nothing to do."),
-        None => "There are as many items as that takes.".into(),
-    });
+    if kernel.work.len() > 1 {
+        doc.push("Items are those of a grid, counted with its last dimension first. In it,".into());
+    }
+    doc.extend(kernel.work.iter().flat_map(|work| along(kernel, work, names)));
     doc
 }
 
+/// What an item covers along a dimension of the grid.
+fn along(kernel: &Kernel, work: &Work, names: &Names) -> [String; 2] {
+    let [low, high, step] = [&work.low, &work.high, &work.step].map(|affine| print::value(&names.affine(affine)));
+    let index = if work.first == FIRST { "the outermost index" } else { &kernel[work.first] };
+    let values = format!("Item n covers the values from {low} + n*({step}) of {index}, which ends at {high}.");
+    let count = match work.parts {
+        Some(parts) => format!("There are always {parts} items, also where some have nothing to do."),
+        None => "There are as many items as that takes.".into(),
+    };
+    [values, count]
+}
+
 /// The loop over items.
-fn items(w: &mut Writer, kernel: &Kernel, [low, high, step]: [Value; 3]) {
+fn items(w: &mut Writer, kernel: &Kernel) {
     let [.., begin, end] = parameters();
-    let [first, last, item] = [FIRST, LAST, ITEM].map(|v| w.names.variables[v].clone());
+    let (outer, inner) = kernel.work.split_first().expect("work has a first dimension");
+    let outermost = w.names.variables[outer.item].clone();
+    let mut item = if inner.is_empty() { outermost.clone() } else { w.draft.fresh("item", Type::Whole) };
     w.draft.steps(&item, begin, end, 1);
+    for work in inner.iter().rev() {
+        let (own, count) = (w.names.variables[work.item].clone(), count(w, work));
+        let count = w.draft.constant("count", count);
+        let others = w.draft.constant("item", &item / &count);
+        w.draft.fix(&own, item - &others * count);
+        w.draft.mention(&own);
+        item = others;
+    }
+    if !inner.is_empty() {
+        w.draft.fix(&outermost, item);
+    }
+    kernel.work.iter().for_each(|work| covered(w, work));
+    kernel.steps.iter().for_each(|step| write_step(w, step));
+    w.draft.close(1);
+}
+
+/// How many items there are along a dimension; where there are none, nothing asks.
+fn count(w: &Writer, work: &Work) -> Value {
+    match work.parts {
+        Some(parts) => parts.into(),
+        None => {
+            let [low, high, step] = [&work.low, &work.high, &work.step].map(|affine| w.names.affine(affine));
+            larger(1.into(), (high - low) / step + 1)
+        }
+    }
+}
+
+/// The values that an item covers along a dimension.
+fn covered(w: &mut Writer, work: &Work) {
+    let [low, high, step] = [&work.low, &work.high, &work.step].map(|affine| w.names.affine(affine));
+    let [first, last, item] = work.variables().map(|v| w.names.variables[v].clone());
     w.draft.fix(&first, low + &item * &step);
     w.draft.fix(&last, smaller(high, &first + step - 1));
     w.draft.mention(&first);
     w.draft.mention(&last);
-    kernel.steps.iter().for_each(|step| write_step(w, step));
-    w.draft.close(1);
 }
 
 fn write_step(w: &mut Writer, step: &Step) {
     match step {
         Step::Leaf(leaf) => w.leaf(leaf),
         Step::Together(how) => together::write(w, how),
+        Step::Tile(tile) if !tile.held.is_empty() => held::write(w, tile),
         Step::Tile(tile) => {
             let (low, high) = (w.names.low(&tile.range), w.names.high(&tile.range));
             let v = w.names.variables[tile.variable].clone();

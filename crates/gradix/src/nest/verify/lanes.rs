@@ -24,7 +24,7 @@ pub fn kinds(nest: &Nest, kernel: usize, leaf: &Leaf) -> Result<(), &'static str
     if unrolled.chain(turned.into_iter().flatten()).any(|position| position >= leaf.outputs) {
         return Err("an unrolled loop or a square that is no output");
     }
-    let serial = |l: &Loop| l.kind == Kind::Serial;
+    let serial = |l: &Loop| matches!(l.kind, Kind::Serial | Kind::Threads(_));
     let several = leaf.loops.iter().enumerate().filter(|(_, l)| !serial(l)).map(|(position, _)| position);
     let seen: Vec<usize> = several.chain(turned.into_iter().flatten()).collect();
     if leaf.loops.iter().filter(|l| matches!(l.kind, Kind::Lanes(_))).count() > 1 {

@@ -5,6 +5,7 @@
 
 mod items;
 mod lanes;
+mod threads;
 mod written;
 
 use super::{FIRST, ITEM, Kernel, LAST, Leaf, LoopId, Nest, Scope, Step, Work};
@@ -68,12 +69,6 @@ impl Verified {
         Ok(Verified { nest, checks })
     }
 
-    /// With steps of recurrences inside kernels: what was proved for every step stays proved.
-    pub fn with_steps_inside(mut self, times: &[ParamId]) -> Verified {
-        super::inside::inside(&mut self.nest, times);
-        self
-    }
-
     /// Of parts that were verified each on its own, with the checks that they leave.
     pub(super) fn joined(nest: Nest, checks: Vec<Check>) -> Verified {
         Verified { nest, checks }
@@ -98,11 +93,12 @@ impl std::ops::Deref for Verified {
 }
 
 /// Checks that
-/// - every variable is bound before it is used, and once; the range of the work has none;
+/// - every variable is bound before it is used, and once; the ranges of the work have none;
 /// - inputs are not written, and a local buffer is touched by its own kernel only;
 /// - accesses have as many subscripts as their buffers have dimensions;
-/// - a leaf has a reduction if and only if it has loops for it;
+/// - a leaf has a reduction if and only if it has loops for it, and this combines two values at a time;
 /// - lanes and unrolled loops do the same at every value, and what is packed is all that is read (see `lanes`);
+/// - no two threads of an item touch an element in the same step that one of them writes (see `threads`);
 /// - no subscript leaves its buffer;
 /// - no two items of a kernel touch an element that one of them writes: items run in any order, and at the same time;
 /// - what is read has been written before: by the same item, or by an earlier kernel;
@@ -114,9 +110,8 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
     let mut exprs = nest.exprs.clone();
     for (number, kernel) in nest.kernels.iter().enumerate() {
         let mut bound = vec![false; kernel.variables.len()];
-        (0..3).for_each(|v| bound[v] = true);
-        let mut context = nest.context.clone();
-        context.extend(work_domain(&kernel.work));
+        let context: Vec<Constraint> =
+            nest.context.iter().cloned().chain(kernel.work.iter().flat_map(Work::domain)).collect();
         let owners = Owners::new(nest, kernel);
         let writers = written::writers(nest, kernel);
         let mut visit = Visit {
@@ -131,8 +126,7 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
             whole: &whole,
             makers: &makers,
         };
-        let Work { low, high, step, .. } = &kernel.work;
-        [low, high, step].into_iter().try_for_each(|affine| visit.bound(affine, &[]))?;
+        visit.grid(&mut bound)?;
         visit.steps(&kernel.steps, &mut bound, &context)?;
         visit.items()?;
         let made: BTreeSet<TensorId> = writers.iter().map(|writer| writer.leaf.target).collect();
@@ -150,6 +144,33 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
         results.filter(|buffer| !whole.contains(buffer)).filter_map(|buffer| unwritten(nest, &makers, last, buffer));
     checks.extend(open.flatten());
     Ok(checks)
+}
+
+/// Whether no two items of a kernel touch an element that one of them writes, for all sizes.
+pub(super) fn items_are_apart(nest: &Nest, kernel: &Kernel) -> bool {
+    fn see(nest: &Nest, steps: &[Step], known: &[Constraint], owners: &mut Owners) {
+        for step in steps {
+            let leaves: Vec<&Leaf> = match step {
+                Step::Tile(tile) => {
+                    let inner = [known, &tile.range.constraints(tile.variable).collect::<Vec<_>>()].concat();
+                    see(nest, &tile.steps, &inner, owners);
+                    continue;
+                }
+                Step::Leaf(leaf) => vec![leaf],
+                Step::Together(together) => together.leaves.iter().collect(),
+            };
+            for leaf in leaves {
+                let known = Facts::new([known, &leaf.domain()].concat());
+                owners.see(leaf.target, &leaf.subscripts, &known);
+                nest.exprs.accesses(leaf.body).for_each(|(buffer, at)| owners.see(buffer, at, &known));
+            }
+        }
+    }
+    let mut owners = Owners::new(nest, kernel);
+    let context: Vec<Constraint> =
+        nest.context.iter().cloned().chain(kernel.work.iter().flat_map(Work::domain)).collect();
+    see(nest, &kernel.steps, &context, &mut owners);
+    owners.finish().is_ok_and(|open| open.is_empty())
 }
 
 /// The leaves of the kernels so far that make each buffer.
@@ -184,26 +205,13 @@ pub fn holds(check: &Check, sizes: &[Int]) -> bool {
     }
 }
 
-/// `low <= first`, `last <= high`, `last < first + step`, and the number of the item.
-fn work_domain(work: &Work) -> Vec<Constraint> {
-    let (first, last, item) = (Affine::index(FIRST), Affine::index(LAST), Affine::index(ITEM));
-    let below = work.parts.map(|parts| Constraint::at_most(item.clone(), Affine::constant(parts - 1)));
-    let bounds = [
-        Constraint::at_most(work.low.clone(), first.clone()),
-        Constraint::at_most(last.clone(), work.high.clone()),
-        Constraint::at_most(last, (first + work.step.clone()).shift(-1)),
-        Constraint::non_negative(item),
-    ];
-    bounds.into_iter().chain(below).collect()
-}
-
 struct Visit<'a> {
     nest: &'a Nest,
     number: usize,
     kernel: &'a Kernel,
     exprs: &'a mut Exprs,
     checks: &'a mut Vec<Check>,
-    owners: Owners,
+    owners: Owners<'a>,
     /// All leaves of the kernel, and how many of them have been seen.
     writers: &'a [Writer<'a>],
     done: usize,
@@ -213,6 +221,16 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
+    /// Binds the variables of the work, whose bounds are sizes.
+    fn grid(&self, bound: &mut [bool]) -> Result<(), String> {
+        for work in &self.kernel.work {
+            [&work.low, &work.high, &work.step].into_iter().try_for_each(|affine| self.bound(affine, &[]))?;
+            work.variables().into_iter().try_for_each(|variable| self.bind(variable, bound))?;
+        }
+        let outermost = self.kernel.work.first().map(Work::variables);
+        if outermost == Some([FIRST, LAST, ITEM]) { Ok(()) } else { Err(self.wrong("work without a first dimension")) }
+    }
+
     fn steps(&mut self, steps: &[Step], bound: &mut [bool], context: &[Constraint]) -> Result<(), String> {
         for step in steps {
             match step {
@@ -241,12 +259,16 @@ impl Visit<'_> {
         if leaf.reduction.is_some() != (leaf.loops.len() > leaf.outputs) {
             return Err(self.wrong("a reduction without loops, or loops without a reduction"));
         }
+        if leaf.reduction.is_some_and(|op| op.combine().is_none()) {
+            return Err(self.wrong("a reduction that takes all values at once"));
+        }
         for l in &leaf.loops {
             self.range(&l.range, bound)?;
             self.bind(l.variable, bound)?;
         }
         leaf.guards.iter().try_for_each(|g| self.bound(&g.affine, bound))?;
         lanes::kinds(self.nest, self.number, leaf).map_err(|what| self.wrong(what))?;
+        threads::apart(self.exprs, leaf, context).map_err(|what| self.wrong(what))?;
         let mut domain = Guarded::new([context, &leaf.domain()].concat());
         let kind = self.nest.buffers[leaf.target.0 as usize].scope;
         let number = self.number;

@@ -9,7 +9,7 @@
 //! guards say of that point are the conditions under which it does. Of the places to be covered, those are taken away, leaf
 //! by leaf, until nothing is left. Where subscripts can't be solved for, or too many parts are left, nothing is claimed.
 
-use super::super::{FIRST, ITEM, Kernel, LAST, Leaf, LoopId, Nest, Step, Tile, Work};
+use super::super::{Kernel, Leaf, LoopId, Nest, Step, Tile, Work};
 use crate::domain::system::{self, Facts};
 use crate::program::affine::div_floor;
 use crate::program::{Affine, Atom, Constraint, Range, Relation, TensorId, distinct};
@@ -22,7 +22,7 @@ pub struct Writer<'a> {
     pub leaf: &'a Leaf,
     pub tile: Option<&'a Tile>,
     /// The items of its kernel.
-    work: &'a Work,
+    work: &'a [Work],
     /// Whether it does not go on from what its target holds.
     pub starts: bool,
     /// What is added to the numbers of its variables, so that those of another kernel are different ones.
@@ -51,6 +51,11 @@ impl Writer<'_> {
 
     fn outputs(&self) -> Vec<LoopId> {
         self.leaf.loops[..self.leaf.outputs].iter().map(|l| self.own(l.variable)).collect()
+    }
+
+    /// The numbers of the item along each dimension.
+    fn items(&self) -> Vec<LoopId> {
+        self.work.iter().map(|work| self.own(work.item)).collect()
     }
 
     /// What stands for one of its variables beside those of others.
@@ -93,7 +98,7 @@ pub fn writers<'a>(nest: &Nest, kernel: &'a Kernel) -> Vec<Writer<'a>> {
     writers_in(nest, &kernel.work, &kernel.steps, None)
 }
 
-fn writers_in<'a>(nest: &Nest, work: &'a Work, steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>> {
+fn writers_in<'a>(nest: &Nest, work: &'a [Work], steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>> {
     let writer = |leaf: &'a Leaf| {
         let goes_on = leaf.accumulate || nest.exprs.reads(leaf.body, leaf.target);
         Writer { leaf, tile, work, starts: !goes_on, base: 0 }
@@ -157,8 +162,8 @@ struct Point {
 impl Point {
     /// Solves the subscripts for the outputs, one after the other.
     fn of(writer: &Writer, place: &[Affine]) -> Option<Point> {
-        let (mut open, item) = (writer.outputs(), writer.own(ITEM));
-        open.push(item);
+        let items = writer.items();
+        let mut open = [writer.outputs(), items.clone()].concat();
         let mut point = Point { values: Vec::new(), fits: Vec::new(), ring: None };
         let mut equations = Vec::new();
         for (subscript, at) in writer.subscripts().into_iter().zip(place) {
@@ -171,17 +176,18 @@ impl Point {
             }
         }
         while let Some((subscript, at)) = take_solvable(&mut equations, &open) {
-            point.solve(subscript, at, &mut open);
+            point.solve(subscript, at, &mut open, &items);
         }
-        open.retain(|variable| *variable != item);
+        open.retain(|variable| !items.contains(variable));
         (equations.is_empty() && open.is_empty()).then_some(point)
     }
 
     /// Takes over what an equation says of the variables that are open.
-    fn solve(&mut self, subscript: Affine, at: Affine, open: &mut Vec<LoopId>) {
+    fn solve(&mut self, subscript: Affine, at: Affine, open: &mut Vec<LoopId>, items: &[LoopId]) {
         let own: Vec<LoopId> = open.iter().copied().filter(|v| subscript.uses_index(*v)).collect();
         // A number of an item that the place has, too, is the same one.
-        if own.is_empty() || own == [ITEM] && at.uses_index(ITEM) {
+        let is_same = |own: &[LoopId]| matches!(own, [one] if items.contains(one) && at.uses_index(*one));
+        if own.is_empty() || is_same(&own) {
             return self.fits.push(Constraint::equal(self.at(&subscript), at));
         }
         let mut rest = at - self.at(&own.iter().fold(subscript.clone(), without));
@@ -242,10 +248,10 @@ impl Point {
 
     /// What has to hold for the leaf to write the place in some item and tile.
     fn by_some(self, writer: &Writer) -> Option<Vec<Constraint>> {
-        let work = writer.work;
-        let [first, last, item] = [FIRST, LAST, ITEM].map(|variable| writer.own(variable));
+        let items = writer.work.iter().map(|work| (work, work.variables().map(|variable| writer.own(variable))));
+        let of_item: Vec<LoopId> = items.clone().flat_map(|(_, [first, last, _])| [first, last]).collect();
         let own = writer.domain();
-        let own = own.iter().map(|c| undivided(&c.rebuilt(self.at(&c.affine)), first, last)).collect();
+        let own = own.iter().map(|c| undivided(&c.rebuilt(self.at(&c.affine)), &of_item)).collect();
         let mut found = match writer.tile {
             Some(tile) => {
                 let variable = writer.own(tile.variable);
@@ -253,11 +259,13 @@ impl Point {
             }
             None => own,
         };
-        let range = Range { low: vec![work.low.clone()], high: vec![work.high.clone()] };
-        found = joined(found, (first, last), 0, &range)?;
-        if let (Some(parts), Some(value)) = (work.parts, self.value(item)) {
-            found.push(Constraint::non_negative(value.clone()));
-            found.push(Constraint::at_most(value.clone(), Affine::constant(parts - 1)));
+        for (work, [first, last, item]) in items {
+            let range = Range { low: vec![work.low.clone()], high: vec![work.high.clone()] };
+            found = joined(found, (first, last), 0, &range)?;
+            if let (Some(parts), Some(value)) = (work.parts, self.value(item)) {
+                found.push(Constraint::non_negative(value.clone()));
+                found.push(Constraint::at_most(value.clone(), Affine::constant(parts - 1)));
+            }
         }
         found.extend(self.fits);
         found.retain(|condition| condition.decided() != Some(true));
@@ -360,8 +368,8 @@ fn round(affine: &Affine) -> Option<(Affine, Int)> {
 }
 
 /// `v >= ⌊e / c⌋` as `c*v >= e - c + 1`, and `v <= ⌊e / c⌋` as `c*v <= e`, where `e` has to do with the item.
-fn undivided(constraint: &Constraint, first: LoopId, last: LoopId) -> Constraint {
-    let of_item = |inner: &Affine| inner.uses_index(first) || inner.uses_index(last);
+fn undivided(constraint: &Constraint, ends: &[LoopId]) -> Constraint {
+    let of_item = |inner: &Affine| ends.iter().any(|end| inner.uses_index(*end));
     let division = constraint.affine.terms().iter().find_map(|(atom, one)| match atom {
         Atom::Floor(inner, c) if of_item(inner) && (*one == Int::ONE || *one == Int::NEG_ONE) => {
             Some((atom.clone(), one.clone(), (**inner).clone(), c.clone()))

@@ -2,13 +2,16 @@
 
 use super::place::Placed;
 use super::{Looping, Making};
-use crate::nest::{FIRST, LAST, Loop};
+use crate::nest::{FIRST, ITEM, LAST, Loop};
 use crate::program::{Affine, Range};
 
 impl Looping<'_> {
     /// The assumed number of values of each loop.
     pub fn extents(&self, loops: &[Loop]) -> Vec<f64> {
-        let mut middle = vec![0.0; loops.iter().map(|l| l.variable.number() + 1).max().unwrap_or(0).max(3)];
+        let of_work = self.ends.iter().map(|(last, _)| last.number()).max().unwrap_or(ITEM.number());
+        let highest = loops.iter().map(|l| l.variable.number()).max().unwrap_or(0).max(of_work);
+        let mut middle = vec![0.0; highest + 1];
+        self.ends.iter().for_each(|(last, value)| middle[last.number()] = *value);
         let mut extents = Vec::new();
         for l in loops {
             let (low, high) = self.span(&l.range, &middle);
@@ -44,11 +47,12 @@ impl Looping<'_> {
     /// The assumed middle of the space, by variable.
     pub fn middle(&self, placed: &Placed, making: &Making) -> Vec<f64> {
         let mut middle = vec![0.0; making.kernel.variables.len()];
-        let work = &making.kernel.work;
-        let (low, high) = (work.low.estimate(&[], self.estimate), work.high.estimate(&[], self.estimate));
-        let half = making.size as f64 / 2.0;
-        middle[FIRST.number()] = ((low + high) / 2.0 - half).max(low);
-        middle[LAST.number()] = ((low + high) / 2.0 + half).min(high);
+        for (work, size) in making.kernel.work.iter().zip(std::iter::once(&making.size).chain(&making.grid)) {
+            let (low, high) = (work.low.estimate(&[], self.estimate), work.high.estimate(&[], self.estimate));
+            let half = *size as f64 / 2.0;
+            middle[work.first.number()] = ((low + high) / 2.0 - half).max(low);
+            middle[work.last.number()] = ((low + high) / 2.0 + half).min(high);
+        }
         middle[making.tile.number()] = middle[FIRST.number()];
         for (&v, range) in placed.variables.iter().zip(&placed.ranges) {
             let low = range.low.iter().map(|a| a.estimate(&middle, self.estimate));

@@ -18,7 +18,9 @@ mod unread;
 
 use super::{Group, Member, Schedule, Slab};
 use crate::nest::{Buffer, FIRST, Kernel, LAST, Leaf, LoopId, Scope, Step, Tile, Work};
-use crate::program::{Affine, Constraint, Exprs, Program, Range, Tensor, TensorId, TensorKind, names, print};
+use crate::program::{
+    Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
+};
 use crate::scalar::Real;
 use crate::target::{Target, cost};
 use gradix_int::Int;
@@ -48,6 +50,7 @@ pub fn loops(
         slabs: BTreeMap::new(),
         panels: None,
         width: 1.0,
+        ends: Vec::new(),
         docs: print::definitions(program),
     };
     groups.iter().for_each(|group| looping.group(group));
@@ -93,6 +96,8 @@ struct Looping<'a> {
     panels: Option<(usize, TensorId)>,
     /// The height of the slab at hand.
     width: f64,
+    /// The last value along each further dimension of the grid, in an item that starts at 0.
+    ends: Vec<(LoopId, f64)>,
     /// The definitions as text.
     docs: Vec<String>,
 }
@@ -104,6 +109,8 @@ struct Making {
     /// The variable of the tile, its size, and what holds for the variables.
     tile: LoopId,
     size: i64,
+    /// How many values of each further index of the grid an item has.
+    grid: Vec<i64>,
     /// Whether members keep what they need beside the slab from tile to tile.
     rolling: bool,
     context: Vec<Constraint>,
@@ -112,17 +119,15 @@ struct Making {
 impl Looping<'_> {
     fn group(&mut self, group: &Group) {
         let number = self.kernels.len();
-        let lead = group.members.iter().find_map(|m| m.slab.map(|p| (m, p)));
-        let range = lead.map(|(m, p)| self.program.definitions[m.definition].indices[p].range.clone());
         let doc = group.members.iter().map(|m| self.docs[m.definition].clone()).collect();
-        let mut making = self.making(group, range.as_ref(), doc);
+        let mut making = self.making(group, &self.program.definitions[group.members[0].definition], doc);
         let (start, last) = (Affine::index(FIRST).shift(-group.lead()), Affine::index(LAST));
-        if range.is_some() && (group.tiles > 1 || group.parts.is_some()) {
+        if group.members[0].slab.is_some() && (group.tiles > 1 || group.parts.is_some()) {
             making.tile = making.variable("tile");
             making.context.push(Constraint::at_most(start.clone(), Affine::index(making.tile)));
             making.context.push(Constraint::at_most(Affine::index(making.tile), last.clone()));
         }
-        self.place_locals(group, number);
+        self.place_locals(group, &making, number);
         let partial = self.partials(group);
         let is_part = |m: &Member| partial.iter().find(|(d, _)| *d == m.definition).map(|(_, buffer)| *buffer);
         let (mut across, buffers) = (self.across(group), self.buffers.len());
@@ -137,16 +142,17 @@ impl Looping<'_> {
                 None => break (inside, making),
             }
         };
-        let clear =
-            |(d, buffer): &(usize, TensorId)| vec![self.cleared(&self.program.definitions[*d], *buffer, &mut making)];
-        let before: Vec<Vec<Leaf>> = partial.iter().map(clear).collect();
+        let mut before: Vec<Vec<Leaf>> = Vec::new();
+        for member in &group.members {
+            before.extend(is_part(member).map(|buffer| vec![self.cleared(member, buffer, &mut making)]));
+        }
         let inside = self.steps(inside);
         making.kernel.steps = self.steps(before);
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);
         } else {
             let range = Range { low: vec![start], high: vec![last] };
-            let tile = Tile { variable: making.tile, range, size: group.tile, steps: inside };
+            let tile = Tile { size: group.tile, ..Tile::each(making.tile, range, inside) };
             making.kernel.steps.push(Step::Tile(tile));
         }
         self.kernels.push(making.kernel);
@@ -181,21 +187,31 @@ impl Looping<'_> {
         fuse::fuse(exprs, inside)
     }
 
-    /// A kernel without steps, for a slab index of this range.
-    fn making(&mut self, group: &Group, range: Option<&Range>, doc: Vec<String>) -> Making {
+    /// A kernel without steps, whose work is divided as the first member says.
+    fn making(&mut self, group: &Group, first: &Definition, doc: Vec<String>) -> Making {
         self.width = group.tile as f64;
-        let work = range.map_or_else(Work::single, |range| work(range, group));
-        let mut context = self.context.clone();
-        context.push(Constraint::at_most(work.low.clone(), Affine::index(FIRST)));
-        context.push(Constraint::at_most(Affine::index(LAST), work.high.clone()));
+        let member = &group.members[0];
+        let range = member.slab.map(|slab| &first.indices[slab].range);
+        let outermost = range.map_or_else(Work::single, |range| work(range, group));
         let name = format!("kernel_{}", self.kernels.len());
         let variables = ["first", "last", "item"].map(String::from).to_vec();
-        let kernel = Kernel { name, doc, variables, work, steps: Vec::new() };
-        Making { kernel, tile: FIRST, size: group.tile, rolling: group.rolling, context }
+        let kernel = Kernel { name, doc, variables, work: vec![outermost], steps: Vec::new() };
+        let (tile, size, grid, rolling) = (FIRST, group.tile, group.grid.clone(), group.rolling);
+        let mut making = Making { kernel, tile, size, grid, rolling, context: self.context.clone() };
+        for (&index, &size) in member.grid.iter().zip(&group.grid) {
+            making.divide(&first.indices[index], size);
+        }
+        for Work { first, last, low, high, .. } in &making.kernel.work {
+            making.context.push(Constraint::at_most(low.clone(), Affine::index(*first)));
+            making.context.push(Constraint::at_most(Affine::index(*last), high.clone()));
+        }
+        let further = making.kernel.work[1..].iter().zip(&group.grid);
+        self.ends = further.map(|(work, size)| (work.last, (size - 1) as f64)).collect();
+        making
     }
 
     /// Local members get a buffer of the size of a slab.
-    fn place_locals(&mut self, group: &Group, number: usize) {
+    fn place_locals(&mut self, group: &Group, making: &Making, number: usize) {
         for member in group.members.iter().filter(|m| m.local) {
             let definition = &self.program.definitions[member.definition];
             let slot = definition.tensor.0 as usize;
@@ -204,6 +220,9 @@ impl Looping<'_> {
                 let rows = group.tile + member.halo.0 + member.halo.1;
                 let tensor = &mut self.buffers[slot];
                 tensor.extents[slab] = Affine::constant(rows);
+                for (&dimension, &values) in member.grid.iter().zip(&group.grid) {
+                    tensor.extents[dimension] = Affine::constant(values);
+                }
                 if slab + 1 < definition.rank
                     && let Some(width) = tensor.extents.last_mut()
                     && width.estimate(&[], self.estimate) % cost::ALIASED_ROW_ELEMENTS == 0.0
@@ -211,7 +230,10 @@ impl Looping<'_> {
                     *width = width.shift(cost::ROW_GAP_LINES * self.target.line_bytes / Real::F64.bytes());
                 }
                 let ring = (group.rolling && member.halo != (0, 0)).then_some(rows);
-                self.slabs.insert(definition.tensor, Slab { dimension: slab, before: member.halo.0, ring });
+                let firsts = making.kernel.work[1..].iter().map(|work| work.first);
+                let grid = member.grid.iter().copied().zip(firsts).collect();
+                let before = member.halo.0;
+                self.slabs.insert(definition.tensor, Slab { dimension: slab, before, grid, ring });
             }
         }
     }
@@ -229,6 +251,13 @@ impl Making {
         self.kernel.variables.push(name.to_string());
         LoopId(self.kernel.variables.len() as u32 - 1)
     }
+
+    /// Adds a dimension to the grid of items: so many values of an index for each.
+    fn divide(&mut self, index: &Index, values: i64) {
+        let [first, last, item] = ["first", "last", "item"].map(|end| self.variable(&format!("{end}_{}", index.name)));
+        let (low, high) = (index.range.low[0].clone(), index.range.high[0].clone());
+        self.kernel.work.push(Work { first, last, item, low, high, step: Affine::constant(values), parts: None });
+    }
 }
 
 /// How the values of the slab index are divided into items.
@@ -237,13 +266,13 @@ fn work(range: &Range, group: &Group) -> Work {
     let plain = |bounds: &[Affine]| bounds.iter().find(|b| !b.uses_indices()).unwrap_or(&bounds[0]).clone();
     let (low, high) = (plain(&range.low), plain(&range.high));
     match group.parts {
-        None => Work { low, high, step: Affine::constant(group.tile * group.tiles), parts: None },
+        None => Work::outermost(low, high, Affine::constant(group.tile * group.tiles)),
         Some(parts) => {
             // As many whole tiles as all parts need.
             let unit = Int::from(parts * group.tile);
             let extent = (high.clone() - low.clone()).shift(1);
             let step = extent.shift(&unit - Int::ONE).floor_div(&unit).scale(&Int::from(group.tile));
-            Work { low, high, step, parts: Some(parts) }
+            Work { parts: Some(parts), ..Work::outermost(low, high, step) }
         }
     }
 }

@@ -34,15 +34,17 @@ impl Looping<'_> {
     }
 
     /// A leaf that sets this item's part to the neutral value.
-    pub fn cleared(&mut self, definition: &Definition, buffer: TensorId, making: &mut Making) -> Leaf {
-        let mut outputs: Vec<Loop> = definition.indices[..definition.rank]
-            .iter()
-            .map(|index| Loop {
-                variable: making.variable(&index.name),
-                range: index.range.clone(),
-                kind: Kind::Serial,
-            })
-            .collect();
+    pub fn cleared(&mut self, member: &Member, buffer: TensorId, making: &mut Making) -> Leaf {
+        let definition = &self.program.definitions[member.definition];
+        let mut ranges: Vec<Range> = definition.indices.iter().map(|index| index.range.clone()).collect();
+        making.within_grid(&mut ranges, member);
+        let output = |(index, range): (&Index, Range)| Loop {
+            variable: making.variable(&index.name),
+            range,
+            kind: Kind::Serial,
+        };
+        let outputs = definition.indices[..definition.rank].iter();
+        let mut outputs: Vec<Loop> = outputs.zip(ranges).map(output).collect();
         let own: Vec<Affine> = outputs.iter().map(|l| Affine::index(l.variable)).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(ITEM));
         let op = definition.reduction.expect("what has parts is a reduction");
@@ -75,8 +77,7 @@ impl Looping<'_> {
         };
         let group = self.sharing(&whole);
         let doc = vec![format!("{}: its parts, combined in order", self.program[definition.tensor].name)];
-        let range = group.members[0].slab.map(|slab| whole.indices[slab].range.clone());
-        let mut making = self.making(&group, range.as_ref(), doc);
+        let mut making = self.making(&group, &whole, doc);
         let placed = self.place(&whole, &group.members[0], &mut making, None);
         let leaves = self.leaves_of(placed, &mut making);
         making.kernel.steps = self.steps(leaves.into_iter().map(|leaf| vec![leaf]).collect());
@@ -93,7 +94,6 @@ impl Looping<'_> {
             true => (Some(0), (sizes[0] / items).ceil() as i64),
             false => (None, 1),
         };
-        let member = Member { definition: 0, slab, halo: (0, 0), ahead: 0, local: false };
-        Group { members: vec![member], tile, tiles: 1, parts: None, considered: Vec::new(), rolling: false }
+        Group::alone(Member::new(0, slab), tile, None)
     }
 }

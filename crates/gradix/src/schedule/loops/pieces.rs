@@ -258,7 +258,7 @@ fn piece(
     let here = [known, part].concat();
     let terms = match part.is_empty() {
         true => terms.to_vec(),
-        false => terms.iter().map(|range| without_idle_bounds(range, &here)).collect(),
+        false => terms.iter().map(|range| system::without_idle_bounds(range, &here)).collect(),
     };
     let domain = [here, term_domain(placed)].concat();
     let exprs = &mut looping.exprs;
@@ -281,24 +281,6 @@ fn inequalities(constraint: &Constraint) -> Vec<Constraint> {
         }
         Relation::Zero | Relation::NonNegative => vec![constraint.clone()],
     }
-}
-
-/// Drops bounds that another one makes superfluous.
-fn without_idle_bounds(range: &Range, known: &[Constraint]) -> Range {
-    let thin = |bounds: &[Affine], is_low: bool| {
-        let mut kept = bounds.to_vec();
-        for position in (0..kept.len()).rev() {
-            let beaten = |other: &Affine| {
-                let (low, high) = if is_low { (&kept[position], other) } else { (other, &kept[position]) };
-                system::implies(known, &Constraint::at_most(low.clone(), high.clone()))
-            };
-            if kept.len() > 1 && kept.iter().enumerate().any(|(i, other)| i != position && beaten(other)) {
-                kept.remove(position);
-            }
-        }
-        kept
-    };
-    Range { low: thin(&range.low, true), high: thin(&range.high, false) }
 }
 
 /// Every choice is made either by indices or by values: `if i > 0 and x > 0` becomes two choices.

@@ -63,6 +63,7 @@ impl Looping<'_> {
         if let Some(slab) = member.slab {
             making.within_slab(&mut ranges[slab], member);
         }
+        making.within_grid(&mut ranges, member);
         let outputs = definition.rank;
         let target = part.unwrap_or(definition.tensor);
         let own: Vec<Affine> = variables[..outputs].iter().map(|&v| Affine::index(v)).collect();
@@ -107,10 +108,17 @@ impl Looping<'_> {
 }
 
 impl Making {
+    /// Restricts the further indices of the grid to what the item covers.
+    pub fn within_grid(&self, ranges: &mut [Range], member: &Member) {
+        for (&index, work) in member.grid.iter().zip(&self.kernel.work[1..]) {
+            ranges[index] = Range { low: vec![Affine::index(work.first)], high: vec![Affine::index(work.last)] };
+        }
+    }
+
     /// Restricts the slab index to the slab at hand and what is needed before and after it.
     pub fn within_slab(&self, range: &mut Range, member: &Member) {
         let ((before, after), ahead) = (member.halo, member.halo.1 + member.ahead);
-        let Work { low, high, .. } = &self.kernel.work;
+        let Work { low, high, .. } = &self.kernel.work[0];
         let (first, tile, last) = (Affine::index(FIRST), Affine::index(self.tile), Affine::index(LAST));
         if before == 0 && range.low.len() == 1 && range.low[0] == *low {
             range.low.clear();

@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn every_function_of_the_language_has_a_text() {
-        for &name in scalar::NAMES {
+        // `stop` is its argument.
+        for &name in scalar::NAMES.iter().filter(|&&name| name != "stop") {
             assert!(defined(function(name)).contains(&format!("gx_{name}")), "{name}");
             assert!(defined(function(name)).contains(&format!("gx_{name}_1")), "{name}");
         }

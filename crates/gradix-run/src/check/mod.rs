@@ -13,11 +13,16 @@
 //! estimate. An element whose error stays large with small steps is next to a kink or a pole: it is skipped and counted.
 //! What is skipped depends on the function alone, never on the derivative that is checked.
 //!
+//! What `stop` holds stays what it is at `x`, as the derivative of `stop` is 0.
+//!
 //! Each element takes a few dozen evaluations. Where that is much, the vm does them, once its results were held to the oracle's;
 //! the derivative itself is always the oracle's.
 //!
 //! Where a derivative is 0 everywhere, nothing was compared. If values are compared in the program (`if v == idx[i] then …`),
 //! such derivatives are looked at again, with whole numbers for the inputs that are compared, and with others.
+
+mod slope;
+mod trials;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,13 +30,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gradix::Int;
 use gradix::derive::Derived;
 use gradix::diagnostic::{Diagnostic, Result};
-use gradix::domain::sizes::{self, Known};
-use gradix::program::{Expr, Places, Program, TensorId};
+use gradix::program::{Expr, Places, Program};
+use gradix::transform::{Held, hold};
 
-use crate::array::{Array, element_count};
+use self::slope::{Slope, slope};
+use self::trials::{ENLARGEMENTS, Trials};
+use crate::array::Array;
 use crate::executable::{Backend, Executable};
 use crate::files::Dtype;
-use crate::gradient::{carried, free, shape};
+use crate::gradient::{carried, shape};
 use crate::interp::{Outcome, interp};
 use crate::{interrupt, random};
 
@@ -43,6 +50,8 @@ pub struct Settings {
     /// The largest error that passes, relative to the size of the derivative; if `None`, what numeric differentiation
     /// of the function can tell apart.
     pub tolerance: Option<f64>,
+    /// Whether the derivative is to be checked, too, at the sizes that are chosen: these have to suit both.
+    pub second: bool,
 }
 
 /// What was found.
@@ -117,10 +126,6 @@ const FLOOR: f64 = 1e-7;
 const MARGIN: f64 = 10.0;
 /// An element is measured if the relative error is estimated below this.
 const MEASURABLE: f64 = 1e-5;
-/// How often sizes are doubled at which a derivative is 0.
-const ENLARGEMENTS: usize = 3;
-/// Larger sizes than small ones have at most so many elements in all tensors: each is changed some twenty times.
-const MOST_ELEMENTS: usize = 2000;
 /// The most operations, for all elements changed once, that are left to the oracle: about a second in all.
 const ORACLE_OPERATIONS: u64 = 1 << 20;
 /// How far other backends may differ from the oracle, relative to the largest element of a result.
@@ -151,7 +156,8 @@ pub fn check(
     Ok(report)
 }
 
-/// Compares at sizes of which those not `given` are chosen: small, and larger where a derivative is 0 at small ones.
+/// Compares at sizes of which those not `given` are chosen: small, and larger where something is not evaluated or a derivative
+/// is 0 at small ones, as far as the work allows.
 pub fn check_at_chosen(
     program: &Program,
     gradient: &Derived,
@@ -160,12 +166,13 @@ pub fn check_at_chosen(
     settings: Settings,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<(Vec<Int>, Report)> {
-    let mut sizes = sizes::choose(program, &Known { given: given.to_vec(), shapes: Vec::new() }, places)?;
+    let trials = Trials::new(program, gradient, given, places, settings.second);
+    let mut sizes = trials.first()?;
     let mut report = check(program, gradient, &sizes, settings, progress)?;
     let vacuous = |report: &Report| report.comparisons.iter().filter(|row| row.vacuous).count();
     let mut trial = sizes.clone();
     for _ in 0..ENLARGEMENTS {
-        match larger(program, &trial, given, places) {
+        match trials.doubled(&trial) {
             Some(larger) if vacuous(&report) > 0 => trial = larger,
             _ => break,
         }
@@ -175,17 +182,6 @@ pub fn check_at_chosen(
         }
     }
     Ok((sizes, report))
-}
-
-/// Larger sizes than these: twice as large, but for those given, and unless that is far more work.
-fn larger(program: &Program, sizes: &[Int], given: &[(String, Int)], places: &Places) -> Option<Vec<Int>> {
-    let is_given = |name: &str| given.iter().any(|(known, _)| known == name);
-    let doubled = |size: &Int, name: &str| if is_given(name) { size.clone() } else { size.clone() * Int::from(2) };
-    let given = free(program, sizes).map(|(name, size)| (name.to_string(), doubled(size, name))).collect();
-    let found = sizes::bind(program, &Known { given, shapes: Vec::new() }, places).ok()?;
-    let shapes = (0..program.tensors.len() as u32).map(|id| shape(program, &found, TensorId(id)));
-    let elements = shapes.map(|shape| element_count(&shape?)).try_fold(0usize, |all, own| all.checked_add(own?))?;
-    (found != sizes && elements <= MOST_ELEMENTS).then_some(found)
 }
 
 /// Inputs whose elements are compared with something.
@@ -210,7 +206,8 @@ fn check_with(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Report> {
     let derivative_sizes = carried(program, sizes, &gradient.program)?;
-    let subject = Subject::new(program, gradient, sizes, settings.seed, whole).map_err(|error| vec![error])?;
+    let held = hold(program);
+    let subject = Subject::new(&held, gradient, sizes, settings.seed, whole).map_err(|error| vec![error])?;
     let given = subject.inputs.iter().chain(&subject.weights).map(|(name, array)| (name.clone(), array.clone()));
     let symbolic = interp(&gradient.program, &derivative_sizes, &given.collect(), Dtype::F64);
     let symbolic = symbolic.map_err(|error| vec![error])?.results;
@@ -281,6 +278,7 @@ fn index_of(mut offset: usize, shape: &[usize]) -> Vec<usize> {
 
 /// A program at one point.
 struct Subject<'a> {
+    /// What `stop` holds is computed from inputs that are never changed.
     program: &'a Program,
     sizes: &'a [Int],
     interval: (f64, f64),
@@ -299,7 +297,7 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     fn new(
-        program: &'a Program,
+        Held { program, inputs: held }: &'a Held,
         gradient: &Derived,
         sizes: &'a [Int],
         seed: u64,
@@ -323,7 +321,11 @@ impl<'a> Subject<'a> {
                 true => whole_numbers(array),
                 false => moved(array, interval),
             };
-            let inputs = drawn.iter().map(|(name, array)| (name.clone(), place(name, array))).collect();
+            let mut inputs: HashMap<String, Array> =
+                drawn.iter().map(|(name, array)| (name.clone(), place(name, array))).collect();
+            for (name, held) in held {
+                inputs.insert(held.clone(), inputs[name].clone());
+            }
             let Outcome { results, operations } = interp(program, sizes, &inputs, Dtype::F64)?;
             let base: Vec<(Array, Option<Array>)> = program
                 .outputs
@@ -438,110 +440,4 @@ fn moved(array: &Array, (low, high): (f64, f64)) -> Array {
 /// Numbers from 0 to 3 in place of those between -1 and 1.
 fn whole_numbers(array: &Array) -> Array {
     Array { shape: array.shape.clone(), data: array.data.iter().map(|value| (2.0 * value + 2.0).floor()).collect() }
-}
-
-/// A numeric derivative.
-#[derive(Clone, Copy, Debug)]
-struct Slope {
-    value: f64,
-    /// The estimated error; infinite or not a number where there is no derivative.
-    error: f64,
-}
-
-/// The first steps to try; later ones come closer to a kink before they meet it.
-const STEPS: [f64; 4] = [1.0 / 64.0, 1.0 / 1024.0, 1.0 / 16384.0, 1.0 / 262144.0];
-/// How often a step is halved.
-const HALVINGS: usize = 6;
-
-/// The slope of `L` at step 0, given `change(step) = L(step) - L(0)`.
-fn slope(change: &mut dyn FnMut(f64) -> Result<f64, Diagnostic>, magnitude: f64) -> Result<Slope, Diagnostic> {
-    let mut best = Slope { value: f64::NAN, error: f64::INFINITY };
-    for first in STEPS {
-        let slope = extrapolated(change, first, magnitude)?;
-        if slope.error < best.error {
-            best = slope;
-        }
-        if best.error <= enough(best.value, magnitude) {
-            break;
-        }
-    }
-    Ok(best)
-}
-
-/// An error that needs no improvement.
-fn enough(value: f64, magnitude: f64) -> f64 {
-    1e-9 * value.abs().max(1e-3 * magnitude)
-}
-
-/// Neville's scheme for `D(h)` with `h = first, first/2, …`, a polynomial in `h²`; the entry with the least error.
-fn extrapolated(
-    change: &mut dyn FnMut(f64) -> Result<f64, Diagnostic>,
-    first: f64,
-    magnitude: f64,
-) -> Result<Slope, Diagnostic> {
-    let mut best = Slope { value: f64::NAN, error: f64::INFINITY };
-    let (mut previous, mut previous_jump): (Vec<f64>, f64) = (Vec::new(), f64::NAN);
-    for halving in 0..HALVINGS {
-        let step = first / (1u64 << halving) as f64;
-        let (ahead, behind) = (change(step)? / step, -change(-step)? / step);
-        let jump = ahead - behind;
-        let kink = (2.0 * jump - previous_jump).abs();
-        let mut row = vec![(ahead + behind) / 2.0];
-        for (order, older) in previous.iter().enumerate() {
-            let factor = (1u64 << (2 * (order + 1))) as f64;
-            let newer = row[order];
-            row.push(newer + (newer - older) / (factor - 1.0));
-            let spread = (row[order + 1] - newer).abs().max((row[order + 1] - older).abs());
-            if spread + kink < best.error {
-                best = Slope { value: row[order + 1], error: spread + kink };
-            }
-        }
-        if best.error <= enough(best.value, magnitude) {
-            break;
-        }
-        (previous, previous_jump) = (row, jump);
-    }
-    Ok(best)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn measured(function: impl Fn(f64) -> f64, at: f64) -> Slope {
-        slope(&mut |step| Ok(function(at + step) - function(at)), function(at).abs()).unwrap()
-    }
-
-    #[test]
-    fn smooth_slopes_are_accurate_and_their_error_is_estimated() {
-        for (function, derivative) in [
-            (f64::sin as fn(f64) -> f64, f64::cos as fn(f64) -> f64),
-            (|x| (5.0 * x).exp(), |x| 5.0 * (5.0 * x).exp()),
-            (|x| 1.0 / (x + 1.1), |x| -1.0 / (x + 1.1).powi(2)),
-            (|x| x * x - 3.0, |x| 2.0 * x),
-            (|_| 4.0, |_| 0.0),
-        ] {
-            for at in [-0.9, -0.3, 0.0, 0.2, 0.75] {
-                let (slope, exact) = (measured(function, at), derivative(at));
-                let off = (slope.value - exact).abs();
-                assert!(off <= 1e-8 * exact.abs().max(1.0) && off <= MARGIN * slope.error + 1e-12, "{slope:?} {exact}");
-                assert!(slope.error <= 1e-7 * exact.abs().max(1.0), "{slope:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_kink_further_away_than_the_smallest_steps_is_avoided() {
-        let slope = measured(|x| (x - 0.5).abs(), 0.5 + 1e-4);
-        assert!((slope.value - 1.0).abs() < 1e-9 && slope.error < 1e-9, "{slope:?}");
-    }
-
-    #[test]
-    fn there_is_no_slope_at_a_kink_a_jump_or_outside_the_domain() {
-        assert!(measured(|x| (x - 0.5).abs(), 0.5).error > 0.1);
-        assert!(measured(|x| 3.0 * x + (x - 0.5).max(0.0), 0.5).error > 0.1);
-        assert!(measured(|x| (4.0 * x).floor(), 0.5).error > 0.1);
-        assert!(measured(f64::sqrt, 0.0).error > 0.1);
-        assert_eq!(measured(f64::ln, -0.5).error, f64::INFINITY);
-    }
 }
