@@ -78,10 +78,11 @@ growth:
 bench-compiler:
 	cargo bench -p gradix
 
-# Loops over time beside C by hand; writes docs/benchmarks-loops.md.
+# Eight loops over time beside C by hand and JAX, and how time grows with the steps; writes docs/benchmarks-loops.md.
 bench-loops:
 	cargo build --release -p gradix-cli
-	python3 bench/loops/loops.py
+	bench/setup.sh
+	bench/.venv/bin/python bench/run.py --suite loops
 
 # What a call from Python costs besides the computation; writes docs/benchmarks-python.md.
 bench-python:
