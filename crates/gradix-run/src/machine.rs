@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
+use gradix::emit::c::parts::parts;
 use gradix::nest::{self, Buffer, Lifetime, MAX_SIZE, Scope, Verified};
 use gradix::program::{Affine, Param, ParamId, ParamKind, Program, TensorId};
+use gradix::timings::timed;
 
 use crate::buffers::{Block, padded};
 use crate::element::Element;
@@ -126,9 +128,9 @@ impl Machine {
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
         let mut compiled = Compiled::new(program, nest, dtype);
-        let text = gradix::emit::c(&compiled.nest, dtype.real());
+        let texts = timed("emit", || parts(&compiled.nest, dtype.real(), threads::default_threads()));
         let (kernels, notes) =
-            native::load(&text, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
+            native::load(&texts, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
         compiled.code = Code::Native(kernels);
         Ok((Machine::from(Arc::new(compiled), None), notes))
     }

@@ -31,13 +31,18 @@ enum Test {
 impl Body {
     /// Makes an expression ready.
     pub fn of(exprs: &Exprs, root: ExprId) -> Self {
+        Self::priced(exprs, root, &|id| price(exprs, id))
+    }
+
+    /// Makes an expression ready where each of its nodes alone is this much work.
+    pub fn priced(exprs: &Exprs, root: ExprId, price: &dyn Fn(ExprId) -> Work) -> Self {
         let order = exprs.postorder(root);
         let places: HashMap<ExprId, usize> = order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
         let node = |id: &ExprId| match exprs[*id] {
             Expr::Select(c, a, b) => {
                 (Work::default(), Vec::new(), Some(Choice(Test::of(exprs, c, &places), places[&a], places[&b])))
             }
-            _ => (price(exprs, *id), exprs.operands(*id).iter().map(|o| places[o]).collect(), None),
+            _ => (price(*id), exprs.operands(*id).iter().map(|o| places[o]).collect(), None),
         };
         let nodes: Vec<_> = order.iter().map(node).collect();
         let all = nodes.iter().fold(Work::default(), |sum, (price, ..)| sum + *price);
