@@ -63,7 +63,7 @@ pub fn sizes(program: &Program, assumed: &HashMap<String, f64>) -> Vec<f64> {
 
 /// The work of computing every element of a definition once.
 pub fn work(exprs: &Exprs, definition: &Definition, sizes: &[f64]) -> Work {
-    let body = Body::of(exprs, definition.body);
+    let body = Body::of(exprs, definition.body, definition.reduction.map(|_| definition.rank));
     let reduced = f64::from(u8::from(definition.reduction.is_some()));
     let more = Work { operations: reduced, weight: reduced };
     if !body.chooses {
