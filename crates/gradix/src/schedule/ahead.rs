@@ -37,8 +37,9 @@ pub fn ahead(program: &mut Program, estimate: &[f64]) {
 /// The largest nodes in branches that values choose which are costly and use fewer indices than there are.
 fn masked(exprs: &Exprs, definition: &Definition) -> Vec<ExprId> {
     let count = definition.indices.len();
-    let (mut found, mut open, mut seen): (Vec<ExprId>, Vec<(ExprId, bool)>, HashSet<(ExprId, bool)>) =
-        (Vec::new(), vec![(definition.body, false)], HashSet::new());
+    let mut found = Vec::new();
+    let mut open = vec![(definition.body, false)];
+    let mut seen: HashSet<(ExprId, bool)> = HashSet::new();
     while let Some((id, inside)) = open.pop() {
         if !seen.insert((id, inside)) {
             continue;
