@@ -66,9 +66,10 @@ pub fn sizes(program: &Program, assumed: &HashMap<String, f64>) -> Vec<f64> {
 
 /// The work of computing every element of a definition once.
 pub fn work(exprs: &Exprs, definition: &Definition, sizes: &[f64]) -> Work {
+    let body = Body::of(exprs, definition.body, definition.reduction.map(|_| definition.rank));
     let reduced = f64::from(u8::from(definition.reduction.is_some()));
     let more = Work { operations: reduced, weight: reduced };
-    over_points(definition, &Body::of(exprs, definition.body), more, sizes)
+    over_points(definition, &body, more, sizes)
 }
 
 /// The work of a body and of `more` at every point of a definition.

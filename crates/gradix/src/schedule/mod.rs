@@ -5,10 +5,13 @@
 //! needs for itself only then lives in a small local buffer; what reduces over the slab index is summed up from slab
 //! to slab, in a fixed number of parts that are combined in order.
 
+mod ahead;
 mod arrange;
 mod block;
+mod demand;
 mod group;
 mod loops;
+mod marks;
 mod order;
 pub mod print;
 mod reach;

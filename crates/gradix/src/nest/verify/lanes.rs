@@ -160,7 +160,10 @@ fn is_covered(exprs: &Exprs, id: ExprId, parts: &[ExprId]) -> bool {
     }
     match &exprs[id] {
         Expr::Constant(_) => true,
-        Expr::Access(..) | Expr::Index(_) | Expr::Select(..) => false,
+        Expr::Access(..) | Expr::Index(_) => false,
+        Expr::Select(c, ..) => {
+            exprs.is_by_values(*c) && exprs.operands(id).iter().all(|operand| is_covered(exprs, *operand, parts))
+        }
         Expr::Unary(_, a) => is_covered(exprs, *a, parts),
         Expr::Binary(_, a, b) => is_covered(exprs, *a, parts) && is_covered(exprs, *b, parts),
     }

@@ -59,8 +59,14 @@ fn joined(exprs: &mut Exprs, leaf: &Leaf, group: &[Leaf], later: &[Vec<Leaf>]) -
         maker(target).is_none_or(|maker| maker.reduction.is_none() && maker.subscripts == subscripts)
     };
     let reads = |reader: &Leaf, target: TensorId| exprs.reads(reader.body, target);
-    let free =
-        |other: &Leaf| !reads(other, leaf.target) && (!reads(&leaf, other.target) || maker(other.target).is_some());
+    // What goes on from another leaf, or replaces some of what it makes, stays behind it.
+    let follows = |other: &Leaf| {
+        let alike = other.reduction.is_some() == leaf.reduction.is_some() && other.accumulate == leaf.accumulate;
+        other.target == leaf.target && !alike
+    };
+    let free = |other: &Leaf| {
+        !follows(other) && !reads(other, leaf.target) && (!reads(&leaf, other.target) || maker(other.target).is_some())
+    };
     let own = |other: &Leaf| other.target != leaf.target && !reads(other, leaf.target);
     let fits = exprs.accesses(leaf.body).all(at_point) && later.iter().flatten().all(free) && group.iter().all(own);
     fits.then_some(leaf)

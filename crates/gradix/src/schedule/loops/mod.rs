@@ -8,11 +8,13 @@ mod assumed;
 mod blocks;
 mod classes;
 mod fuse;
+mod masks;
 mod pack;
 mod parts;
 mod pieces;
 mod place;
 mod shape;
+mod stairs;
 mod stores;
 mod unread;
 
@@ -50,6 +52,7 @@ pub fn loops(
         slabs: BTreeMap::new(),
         panels: None,
         width: 1.0,
+        first: 0.0,
         ends: Vec::new(),
         docs: print::definitions(program),
     };
@@ -94,9 +97,10 @@ struct Looping<'a> {
     slabs: BTreeMap<TensorId, Slab>,
     /// The buffer for packed operands that the leaves of a kernel share, which run one after the other.
     panels: Option<(usize, TensorId)>,
-    /// The height of the slab at hand.
+    /// The height of the slab at hand, and the first value of one in the middle.
     width: f64,
-    /// The last value along each further dimension of the grid, in an item that starts at 0.
+    first: f64,
+    /// The last value along each further dimension of the grid, in an item that starts at 0; and where a tile starts.
     ends: Vec<(LoopId, f64)>,
     /// The definitions as text.
     docs: Vec<String>,
@@ -126,6 +130,7 @@ impl Looping<'_> {
             making.tile = making.variable("tile");
             making.context.push(Constraint::at_most(start.clone(), Affine::index(making.tile)));
             making.context.push(Constraint::at_most(Affine::index(making.tile), last.clone()));
+            self.ends.push((making.tile, self.first));
         }
         self.place_locals(group, &making, number);
         let partial = self.partials(group);
@@ -205,6 +210,9 @@ impl Looping<'_> {
             making.context.push(Constraint::at_most(low.clone(), Affine::index(*first)));
             making.context.push(Constraint::at_most(Affine::index(*last), high.clone()));
         }
+        let Work { low, high, .. } = &making.kernel.work[0];
+        let (low, high) = (low.estimate(&[], self.estimate), high.estimate(&[], self.estimate));
+        self.first = low + ((high - low) / 2.0 / self.width).floor().max(0.0) * self.width;
         let further = making.kernel.work[1..].iter().zip(&group.grid);
         self.ends = further.map(|(work, size)| (work.last, (size - 1) as f64)).collect();
         making
