@@ -18,13 +18,14 @@ mod stairs;
 mod stores;
 mod unread;
 
-use super::{Group, Member, Schedule, Slab};
+use super::{Group, Member, Schedule, Slab, Sums};
 use crate::nest::{Buffer, FIRST, Kernel, LAST, Leaf, LoopId, Scope, Step, Tile, Work};
 use crate::program::{
     Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
 };
 use crate::scalar::Real;
 use crate::target::{Target, cost};
+use across::Tried;
 use gradix_int::Int;
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 /// registers and no pieces.
 pub fn loops(
     program: &Program,
-    groups: Vec<Group>,
+    mut groups: Vec<Group>,
     estimate: &[f64],
     (real, target): (Real, &Target),
     plain: bool,
@@ -56,7 +57,7 @@ pub fn loops(
         ends: Vec::new(),
         docs: print::definitions(program),
     };
-    groups.iter().for_each(|group| looping.group(group));
+    groups.iter_mut().for_each(|group| group.sums = looping.group(group));
     let Looping { exprs, buffers, kernels, slabs, .. } = looping;
     Schedule { groups, kernels, buffers, slabs, exprs, plain }
 }
@@ -121,7 +122,8 @@ struct Making {
 }
 
 impl Looping<'_> {
-    fn group(&mut self, group: &Group) {
+    /// Makes the kernels of a group; gives the sums that could be taken row by row.
+    fn group(&mut self, group: &Group) -> Vec<Sums> {
         let number = self.kernels.len();
         let doc = group.members.iter().map(|m| self.docs[m.definition].clone()).collect();
         let mut making = self.making(group, &self.program.definitions[group.members[0].definition], doc);
@@ -135,23 +137,11 @@ impl Looping<'_> {
         self.place_locals(group, &making, number);
         let partial = self.partials(group);
         let is_part = |m: &Member| partial.iter().find(|(d, _)| *d == m.definition).map(|(_, buffer)| *buffer);
-        let (mut across, buffers) = (self.across(group), self.buffers.len());
-        let (inside, mut making) = loop {
-            let mut making = making.clone();
-            self.buffers.truncate(buffers);
-            self.panels = None;
-            let inside = self.inside(group, &is_part, &across, &mut making);
-            let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
-            match across::alone(&self.exprs, &inside, &tried) {
-                Some((definition, _)) => across.retain(|d| d != definition),
-                None => break (inside, making),
-            }
-        };
+        let (Tried { mut making, steps: inside, .. }, sums) = self.least(group, &is_part, &making);
         let mut before: Vec<Vec<Leaf>> = Vec::new();
         for member in &group.members {
             before.extend(is_part(member).map(|buffer| vec![self.cleared(member, buffer, &mut making)]));
         }
-        let inside = self.steps(inside);
         making.kernel.steps = self.steps(before);
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);
@@ -164,6 +154,7 @@ impl Looping<'_> {
         for (definition, buffer) in partial {
             self.combined(&self.program.definitions[definition].clone(), buffer);
         }
+        sums
     }
 
     /// The leaves of a tile, those together that run together; members of `across` are summed row by row.
