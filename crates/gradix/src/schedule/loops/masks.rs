@@ -22,15 +22,13 @@ pub fn mask(looping: &mut Looping, leaf: &mut Leaf, making: &Making) {
     if !conditions.iter().copied().chain(&leaf.guards).all(fits) || conditions.is_empty() && leaf.guards.is_empty() {
         return;
     }
-    let neutral = leaf.reduction.map(|op| op.neutral());
-    if neutral.is_none() && !leaf.guards.is_empty() {
-        return;
-    }
+    // Pointwise, borders are pieces.
+    let Some(neutral) = leaf.reduction.map(|op| op.neutral()) else { return };
     let mut masked = leaf.clone();
     masked.body = by_values(&mut looping.exprs, leaf.body);
     for guard in std::mem::take(&mut masked.guards) {
         let exprs = &mut looping.exprs;
-        let none = exprs.constant(neutral.expect("checked above"));
+        let none = exprs.constant(neutral);
         let holds = compared(exprs, &guard);
         masked.body = exprs.add(Expr::Select(holds, masked.body, none));
     }

@@ -26,7 +26,7 @@ pub fn stairs(looping: &mut Looping, leaf: Leaf, making: &mut Making) -> Vec<Lea
     }
     let Bounded { mut flat, mut given, outside } = bounded(looping, leaf, making);
     let (mut steps, mut cut) = (Vec::new(), Vec::new());
-    while let Some(stair) = Stair::of(looping, &flat, &cut, making) {
+    while let Some(stair) = Stair::of(looping, &flat, (&given, &cut[..]), making) {
         if let Some(size) = &stair.block {
             let block = making.variable(&format!("{}_block", &making.kernel[stair.output]));
             flat = blocks::cut(looping, flat, &mut given, (stair.output, block), size);
@@ -116,7 +116,7 @@ struct Stair {
 
 impl Stair {
     /// The next one, but for the loops over blocks that were cut.
-    fn of(looping: &Looping, leaf: &Leaf, cut: &[LoopId], making: &Making) -> Option<Stair> {
+    fn of(looping: &Looping, leaf: &Leaf, (given, cut): (&Ranges, &[LoopId]), making: &Making) -> Option<Stair> {
         let moves = |v: LoopId| leaf.loops.iter().position(|l| uses(&l.range, v));
         if !leaf.loops[..leaf.outputs].iter().any(|l| moves(l.variable).is_some()) {
             return None;
@@ -138,7 +138,10 @@ impl Stair {
             } else {
                 2.0
             };
-            let size = (most.min(extents[moved] / share) / unit).floor() * unit;
+            // What may be computed beyond the range leaves no steps.
+            let whole = given.iter().any(|(v, range)| *v == at.moved && !uses(range, at.output));
+            let room = if whole { most } else { most.min(extents[moved] / share) };
+            let size = (room / unit).floor() * unit;
             let least = if in_lanes { unit } else { 2.0 * unit };
             let fits = at.splits(range) && extents[position] > unit && size >= least;
             let has_tile = uses(&leaf.loops[position].range, making.tile);
