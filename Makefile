@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book bench compare survey growth bench-compiler bench-python bench-loops fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -56,6 +56,12 @@ book:
 	perl -pi -e 's,(?<!!)\[([^]]*)\]\((?:\.\./|crates/|examples/|CHANGELOG|LICENSE)[^)]*\),$$1,g' target/book-source/*.md
 	target/tools/bin/mdbook build
 
+# The mathematics of all examples and their derivatives, typeset by KaTeX into target/typeset/index.html.
+typeset:
+	npm ci --prefix typeset --silent
+	cargo build -p gradix-cli
+	node typeset/typeset.mjs target/debug/gradix examples target/typeset
+
 # Ten workloads beside other tools; writes docs/benchmarks.md. `bench/setup.sh --torch` adds PyTorch first.
 bench:
 	cargo build --release
@@ -96,7 +102,9 @@ bench-python:
 	crates/gradix-py/setup.sh --release
 	crates/gradix-py/.venv/bin/python bench/python_calls.py
 
-# Five minutes for each fuzz target. Needs `cargo install cargo-fuzz`; the variable lets a stable compiler do it.
+# Five minutes for each fuzz target, from the examples on, recurrences among them. Needs `cargo install cargo-fuzz`; the
+# variable lets a stable compiler do it.
 fuzz:
-	RUSTC_BOOTSTRAP=1 cargo fuzz run parse -- -dict=fuzz/gradix.dict -max_total_time=300
-	RUSTC_BOOTSTRAP=1 cargo fuzz run derive -- -dict=fuzz/gradix.dict -max_total_time=300
+	mkdir -p fuzz/corpus/parse fuzz/corpus/derive
+	RUSTC_BOOTSTRAP=1 cargo fuzz run parse fuzz/corpus/parse examples -- -dict=fuzz/gradix.dict -max_total_time=300
+	RUSTC_BOOTSTRAP=1 cargo fuzz run derive fuzz/corpus/derive examples -- -dict=fuzz/gradix.dict -max_total_time=300

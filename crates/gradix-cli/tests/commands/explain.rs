@@ -133,7 +133,7 @@ fn sizes_are_chosen_for_the_picture() {
     };
     assert_eq!(told(&[], "sizes.svg"), "sizes: N = 16, K = 6");
     assert_eq!(told(&["--param", "K=3"], "sizes_with_one.svg"), "sizes: N = 14");
-    assert_eq!(told(&["--access", "1", "--at", "20"], "sizes_at.svg"), "sizes: N = 24, K = 9");
+    assert_eq!(told(&["--access", "1", "--at", "20"], "sizes_at.svg"), "sizes: N = 21, K = 6");
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub fn draw(nodes: &[Node], levels: &Levels, x: &[f64], widths: &[f64]) -> Strin
     (0..levels.edges.len()).for_each(|edge| body += &picture.edge(edge));
     body += "</g>\n";
     body += &picture.heads();
+    body += &picture.roles();
     body += "<g text-anchor=\"middle\">\n";
     (0..nodes.len()).for_each(|id| body += &picture.node(id));
     body += "</g>\n";
@@ -123,6 +124,22 @@ impl Picture<'_> {
             }
             _ => self.x[vertex],
         }
+    }
+
+    /// What the edges of choices mean, where they leave.
+    fn roles(&self) -> String {
+        let operands = self.nodes.iter().flat_map(|node| (0..node.operands.len()).map(move |place| (node, place)));
+        let mut text = String::new();
+        for (edge, (node, place)) in self.levels.edges.iter().zip(operands) {
+            let Some(role) = node.role(place) else { continue };
+            let first = &self.levels.links[edge.start];
+            let x = self.x[first.upper] + departure(first, self.widths[first.upper]);
+            let (x, anchor) = if role == "then" { (x - 3.0, "end") } else { (x + 3.0, "start") };
+            let (x, y) = (short(x), short(self.middle(first.upper) + HEIGHT / 2.0 + 9.0));
+            let style = format!("font-size=\"9\" text-anchor=\"{anchor}\" fill=\"{}\"", colour(node.part));
+            let _ = writeln!(text, "<text x=\"{x}\" y=\"{y}\" {style}>{role}</text>");
+        }
+        text
     }
 
     /// A smooth curve, vertical at both ends. It turns between layers only, and passes them in a straight line.

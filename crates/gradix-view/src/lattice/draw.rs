@@ -73,6 +73,7 @@ fn index_space(lattice: &Lattice) -> Panel {
     solutions(&mut panel, lattice, flat);
     if let Some(kernel) = &lattice.kernel {
         arrows(&mut panel, kernel, &lattice.axes);
+        crosses(&mut panel, kernel, &lattice.axes);
     }
     panel
 }
@@ -101,17 +102,28 @@ pub fn solutions(panel: &mut Panel, lattice: &Lattice, flat: impl Fn(&Point) -> 
     inside.iter().for_each(|&point| panel.dot(point, radius, "black"));
 }
 
-/// A one-dimensional lattice lies on a line, which enters and leaves the domain at `l` and `h`.
+/// A one-dimensional lattice lies on a line.
 fn lines(panel: &mut Panel, kernel: &Kernel, axes: &[usize]) {
     let [column] = kernel.columns.as_slice() else { return };
     let (origin, column) = (flat(&kernel.origin, axes), flat(column, axes));
-    let at = |z: f64| [0, 1].map(|axis| origin[axis] as f64 + z * column[axis] as f64);
-    let Some((first, last)) = interval(&window(panel, origin, column)) else { return };
-    panel.line(at(first), at(last), &format!("stroke=\"{GREY}\" stroke-width=\"1\""));
-    if let Some((low, high)) = interval(&kernel.rows).filter(|(low, high)| low <= high) {
-        panel.cross(at(low), "l");
-        panel.cross(at(high), "h");
+    let Some(ends) = interval(&window(panel, origin, column)) else { return };
+    let [first, last] = [ends.0, ends.1].map(|z| on_line(origin, column, z));
+    panel.line(first, last, &format!("stroke=\"{GREY}\" stroke-width=\"1\""));
+}
+
+/// The line enters and leaves the domain at `l` and `h`.
+fn crosses(panel: &mut Panel, kernel: &Kernel, axes: &[usize]) {
+    let [column] = kernel.columns.as_slice() else { return };
+    let (origin, column) = (flat(&kernel.origin, axes), flat(column, axes));
+    let seen = interval(&window(panel, origin, column)).is_some();
+    if let Some((low, high)) = interval(&kernel.rows).filter(|(low, high)| seen && low <= high) {
+        panel.cross(on_line(origin, column, low), "l");
+        panel.cross(on_line(origin, column, high), "h");
     }
+}
+
+fn on_line(origin: [i64; 2], column: [i64; 2], z: f64) -> [f64; 2] {
+    [0, 1].map(|axis| origin[axis] as f64 + z * column[axis] as f64)
 }
 
 /// Where a line is inside of a panel.
@@ -136,7 +148,11 @@ fn arrows(panel: &mut Panel, kernel: &Kernel, axes: &[usize]) {
     if kernel.start == kernel.origin {
         let downwards = kernel.columns.iter().any(|column| flat(column, axes)[1] < 0);
         let [x, y] = panel.at(start);
-        panel.text([x + 5.0, if downwards { y - 10.0 } else { y + 18.0 }], "I(β−c)", "font-size=\"12\"");
+        let mut places = [[x + 5.0, y + 18.0], [x + 5.0, y - 10.0]];
+        if downwards {
+            places.reverse();
+        }
+        panel.label(&places, "I(β−c)", "font-size=\"12\"");
     }
 }
 

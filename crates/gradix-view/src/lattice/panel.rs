@@ -12,12 +12,16 @@ pub struct Panel {
     pub unit: f64,
     pub size: [f64; 2],
     pub body: String,
+    /// Where labels and arrows are, from left and top to right and bottom: no other label goes there.
+    taken: Vec<[f64; 4]>,
 }
 
 /// The space for tick labels left and below, and for axis names right and above.
 const BORDER: [f64; 2] = [34.0, 22.0];
 /// How far an axis reaches beyond the panel.
 const BEYOND: f64 = 14.0;
+/// How many pieces of an arrow keep labels away.
+const ALONG: usize = 16;
 const NAME: &str = "font-style=\"italic\" font-size=\"14\"";
 const TICK: &str = "text-anchor=\"middle\" font-size=\"11\"";
 
@@ -40,7 +44,7 @@ impl Panel {
         let inner = steps.map(|steps| steps as f64 * unit);
         let width = (inner[0] + 2.0 * BORDER[0]).max(7.0 * caption.chars().count() as f64);
         let size = [width, inner[1] + 3.0 * BORDER[1] + 10.0];
-        let mut panel = Panel { low, high, unit, size, body: String::new() };
+        let mut panel = Panel { low, high, unit, size, body: String::new(), taken: Vec::new() };
         panel.frame(names, caption, inner);
         panel
     }
@@ -142,8 +146,22 @@ impl Panel {
             x - 4.0,
             y - 4.0
         ));
-        let place = if label == "l" { [x - 14.0, y - 8.0] } else { [x + 9.0, y + 15.0] };
-        self.text(place, label, &format!("fill=\"{RED}\" font-style=\"italic\" font-weight=\"bold\""));
+        self.taken.push([x - 4.0, y - 4.0, x + 4.0, y + 4.0]);
+        let mut places = [[x + 9.0, y + 15.0], [x + 9.0, y - 8.0], [x - 14.0, y + 15.0], [x - 14.0, y - 8.0]];
+        if label == "l" {
+            places.reverse();
+        }
+        self.label(&places, label, &format!("fill=\"{RED}\" font-style=\"italic\" font-weight=\"bold\""));
+    }
+
+    /// Text at the first of these places where nothing is in its way.
+    pub fn label(&mut self, places: &[[f64; 2]], text: &str, style: &str) {
+        let around = |[x, y]: [f64; 2]| [x, y - 10.0, x + 8.0 * text.chars().count() as f64, y + 2.0];
+        let meets = |a: [f64; 4], b: [f64; 4]| a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+        let free = |place: &&[f64; 2]| self.taken.iter().all(|other| !meets(around(**place), *other));
+        let place = *places.iter().find(free).unwrap_or(&places[0]);
+        self.taken.push(around(place));
+        self.text(place, text, style);
     }
 
     /// An arrow with its label beside it, nearer to the head.
@@ -152,11 +170,14 @@ impl Panel {
         self.arrow_on_paper(start, end, 13.0, "stroke-width=\"2\"");
         let [x, y] = self.at([0, 1].map(|axis| from[axis] + 0.7 * (to[axis] - from[axis])));
         let across = match (to[0] - from[0], to[1] - from[1]) {
-            (0.0, _) => [7.0, 4.0],
-            (_, rise) if rise < 0.0 => [6.0, -9.0],
-            _ => [-14.0, -9.0],
+            (0.0, _) => [[7.0, 4.0], [-16.0, 4.0]],
+            (_, rise) if rise < 0.0 => [[6.0, -9.0], [-16.0, 14.0]],
+            _ => [[-14.0, -9.0], [6.0, 14.0]],
         };
-        self.text([x + across[0], y + across[1]], label, "font-weight=\"bold\"");
+        self.label(&across.map(|[right, down]| [x + right, y + down]), label, "font-weight=\"bold\"");
+        let along = (0..=ALONG).map(|part| part as f64 / ALONG as f64);
+        let points = along.map(|part| [0, 1].map(|axis| start[axis] + part * (end[axis] - start[axis])));
+        self.taken.extend(points.map(|[x, y]| [x - 2.0, y - 2.0, x + 2.0, y + 2.0]));
     }
 
     fn axis(&mut self, from: [f64; 2], to: [f64; 2]) {

@@ -42,6 +42,10 @@ pub fn sizes(
             let one = (name.clone(), value.clone());
             let mut all = search.others(&open, name);
             all.push(one.clone());
+            for other in &open {
+                // A larger `L` in `x[i + 2*l]` wants a larger `N`.
+                search.consider(all.iter().filter(|(name, _)| name != *other || *name == one.0).cloned().collect());
+            }
             let _ = search.consider(all) || search.consider(vec![one]);
         }
         if search.least == before {

@@ -1,12 +1,17 @@
 //! Contributions to the derivative of one tensor, put together into its definition.
 
 use super::gather::Gathered;
+use super::join;
 use crate::diagnostic::Diagnostic;
-use crate::domain::{bounds, guard};
+use crate::domain::{bounds, guard, system};
 use crate::lift;
 use crate::program::build;
-use crate::program::{CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, TensorId};
+use crate::program::{
+    BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Relation,
+    TensorId,
+};
 use crate::simplify::factor;
+use gradix_int::Int;
 
 /// A part of a derivative: `if outer then sum[free in ranges, conditions] value else 0`.
 #[derive(Clone, Debug)]
@@ -54,17 +59,115 @@ pub fn assemble(
     contributions: Vec<Contribution>,
     context: &[Constraint],
 ) -> Result<ExprId, Diagnostic> {
+    let known = [assumptions, context].concat();
     let mut terms = Vec::new();
-    for contribution in contributions {
+    for contribution in join::join(program, outputs, &known, contributions) {
         let outer = contribution.outer.clone();
-        let term = sum(program, tensor, outputs, assumptions, contribution, context)?;
-        let zero = program.exprs.constant(0.0);
-        terms.push(match guard::all(&mut program.exprs, &outer) {
-            Some(condition) => build::select(&mut program.exprs, condition, term, zero),
-            None => term,
-        });
+        terms.push((outer, sum(program, tensor, outputs, assumptions, contribution, context)?));
     }
-    Ok(build::total(&mut program.exprs, &terms))
+    let ranges = outputs.iter().enumerate().flat_map(|(position, index)| index.range.constraints(position));
+    let known: Vec<Constraint> = ranges.chain(known).collect();
+    let exprs = &mut program.exprs;
+    let terms: Vec<ExprId> = terms.into_iter().map(|term| masked(exprs, term)).collect();
+    let whole = build::total(exprs, &terms);
+    Ok(choices(exprs, whole, &known))
+}
+
+/// The most terms that are compared with each other.
+const MAX_CHOICES: usize = 24;
+
+/// What is added where rows hold.
+type Term = (Vec<Constraint>, ExprId);
+
+fn masked(exprs: &mut Exprs, (rows, term): Term) -> ExprId {
+    let zero = exprs.constant(0.0);
+    match guard::all(exprs, &rows) {
+        Some(condition) => build::select(exprs, condition, term, zero),
+        None => term,
+    }
+}
+
+/// Terms of a sum of which one counts at a time, as choices:
+/// `(if i == 0 then a else 0) + (if i >= 1 then b else 0)` is `if i == 0 then a else b`.
+fn choices(exprs: &mut Exprs, whole: ExprId, known: &[Constraint]) -> ExprId {
+    let (mut plain, mut terms) = (Vec::new(), Vec::new());
+    collect(exprs, whole, 1.0, &mut plain, &mut terms);
+    let count = terms.len();
+    if count > MAX_CHOICES {
+        return whole;
+    }
+    share_equations(exprs, &mut terms);
+    let mut first = count;
+    while first > 0 {
+        first -= 1;
+        let neighbour = (first + 1..terms.len()).find_map(|second| {
+            let sets = [&terms[first].0, &terms[second].0].map(Vec::as_slice);
+            let union = join::union(sets, known, preferred(exprs, [terms[first].1, terms[second].1]))?;
+            Some((second, system::prune(union.rows, known)?, union.cut, union.in_first))
+        });
+        if let Some((second, rows, cut, in_first)) = neighbour {
+            let (a, b) = (terms[first].1, terms.remove(second).1);
+            let condition = exprs.add_condition(Cond::Index(cut));
+            let (a, b) = if in_first { (a, b) } else { (b, a) };
+            terms[first] = (rows, build::select(exprs, condition, a, b));
+            first = terms.len();
+        }
+    }
+    if terms.len() == count {
+        return whole;
+    }
+    plain.extend(terms.into_iter().map(|term| masked(exprs, term)).collect::<Vec<_>>());
+    build::total(exprs, &plain)
+}
+
+/// `if i == 0 then a else b`, but `if i <= N - 2 then x[i + 1] else x[N - 1]`, which may be an element of its own.
+fn preferred(exprs: &Exprs, values: [ExprId; 2]) -> Relation {
+    match values.map(|id| &exprs[id]) {
+        [Expr::Access(a, _), Expr::Access(b, _)] if a == b => Relation::NonNegative,
+        _ => Relation::Zero,
+    }
+}
+
+/// The terms of a sum, apart from those under conditions on indices.
+fn collect(exprs: &mut Exprs, id: ExprId, factor: f64, plain: &mut Vec<ExprId>, terms: &mut Vec<Term>) {
+    let rows = match exprs[id] {
+        Expr::Binary(BinaryOp::Add, a, b) => {
+            collect(exprs, a, factor, plain, terms);
+            return collect(exprs, b, factor, plain, terms);
+        }
+        Expr::Binary(BinaryOp::Sub, a, b) => {
+            collect(exprs, a, factor, plain, terms);
+            return collect(exprs, b, -factor, plain, terms);
+        }
+        Expr::Select(c, a, b) if exprs.as_constant(b) == Some(0.0) => {
+            guard::conjunction(exprs, c).map(|rows| (rows, a))
+        }
+        _ => None,
+    };
+    match rows {
+        Some((rows, value)) => terms.push((rows, build::scale(exprs, factor, value))),
+        None => plain.push(build::scale(exprs, factor, id)),
+    }
+}
+
+/// Where an equation tells terms apart that are restricted differently besides, the rest goes inside:
+/// of `q == 0`, `q == 1 and t >= 1` and `q == 2` just the equations are left.
+fn share_equations(exprs: &mut Exprs, terms: &mut [Term]) {
+    let split = |rows: &[Constraint]| -> (Vec<Constraint>, Vec<Constraint>) {
+        rows.iter().cloned().partition(|row| row.relation == Relation::Zero)
+    };
+    let parts: Vec<_> = terms.iter().map(|(rows, _)| split(rows)).collect();
+    for (place, (equations, rest)) in parts.iter().enumerate() {
+        let excludes = |a: &Constraint, b: &Constraint| {
+            (a.affine.clone() - b.affine.clone()).as_constant().is_some_and(|number| *number != Int::ZERO)
+        };
+        let differs = parts.iter().any(|(others, other_rest)| {
+            other_rest != rest && equations.iter().any(|a| others.iter().any(|b| excludes(a, b)))
+        });
+        if differs && !rest.is_empty() {
+            terms[place] = (equations.clone(), masked(exprs, (rest.clone(), terms[place].1)));
+        }
+    }
 }
 
 /// `sum[free] value` with everything that does not depend on `free` in front.

@@ -54,7 +54,8 @@ pub fn forward(program: &Program, of: Vec<TensorId>, wrt: Vec<TensorId>) -> Resu
     }
     results.sort();
     out.outputs = results.into_iter().map(|(_, t)| t).collect();
-    let moved = complete(&mut out, generated, &mut taken, true)?;
+    let given = program.definitions.iter().map(|definition| definition.tensor).collect();
+    let moved = complete(&mut out, &given, generated, &mut taken, true)?;
     let seeds = seeds.into_iter().map(|seed| seed.moved(&moved)).collect();
     Ok(Derived { program: out, of, wrt, seeds })
 }

@@ -8,8 +8,10 @@
 
 pub mod adjoint;
 pub mod assemble;
+mod collect;
 mod forward;
 pub mod gather;
+mod join;
 mod names;
 mod reduction;
 mod reverse;
@@ -116,7 +118,8 @@ fn derive_as(program: &Program, options: &Options) -> Result<Derived> {
             let inputs: Vec<(TensorId, TensorId)> = of.iter().map(|&f| (f, reverse.seed_input(f))).collect();
             let adjoints = inputs.iter().map(|&(f, input)| (f, Seed::Input(input))).collect();
             let mut results = if options.with_results { of.clone() } else { Vec::new() };
-            results.extend(reverse.run(adjoints, &wrt, |_, x| format!("d{x}")).map_err(one)?);
+            let name = |x: &str| format!("d{x}");
+            results.extend(reverse.run(adjoints, &wrt, name, name).map_err(one)?);
             let seeds: Vec<SeedInput> =
                 inputs.into_iter().map(|(f, input)| SeedInput::new(f, input, &reverse.out)).collect();
             let (program, moved) = finish(reverse, results, true).map_err(one)?;
@@ -124,7 +127,8 @@ fn derive_as(program: &Program, options: &Options) -> Result<Derived> {
         }
         Mode::Forward => forward::forward(program, of, wrt).map_err(one),
         Mode::Jacobian => {
-            let program = jacobian(program, &of, &wrt, &|f, x| format!("jac_{f}_{x}")).map_err(one)?;
+            let name = |f: &str, x: &str| format!("jac_{f}_{x}");
+            let program = jacobian(program, &of, &wrt, &name, &name).map_err(one)?;
             Ok(Derived { program, of, wrt, seeds: Vec::new() })
         }
         Mode::Hessian => {
@@ -162,13 +166,15 @@ fn jacobian(
     of: &[TensorId],
     wrt: &[TensorId],
     name: &dyn Fn(&str, &str) -> String,
+    between: &dyn Fn(&str, &str) -> String,
 ) -> std::result::Result<Program, Diagnostic> {
     let mut reverse = Reverse::new(program, wrt);
     let mut results = Vec::new();
     for &f in of {
         reverse.batch_over(f);
         let f_name = program[f].name.clone();
-        results.extend(reverse.run(vec![(f, Seed::Delta)], wrt, |_, x| name(&f_name, x))?);
+        let seeds = vec![(f, Seed::Delta)];
+        results.extend(reverse.run(seeds, wrt, |x| name(&f_name, x), |x| between(&f_name, x))?);
     }
     Ok(finish(reverse, results, true)?.0)
 }
@@ -187,11 +193,19 @@ fn hessian(program: &Program, of: &[TensorId], wrt: &[TensorId]) -> Result<Progr
         let mut results = Vec::new();
         for &f in of {
             let f_name = program[f].name.clone();
-            results.extend(reverse.run(vec![(f, Seed::One)], wrt, |_, x| format!("hess_{f_name}_{x}"))?);
+            let name = |x: &str| format!("hess_{f_name}_{x}");
+            results.extend(reverse.run(vec![(f, Seed::One)], wrt, name, |x| format!("d{x}"))?);
         }
         let (gradients, moved) = finish(reverse, results, false)?;
         let wrt: Vec<TensorId> = wrt.iter().map(|x| moved[x]).collect();
-        jacobian(&gradients, &gradients.outputs, &wrt, &|g, y| format!("{g}_{y}"))
+        // Of the gradient by `x` and a part `s`, on the way: `dx_s`.
+        let prefixes: Vec<String> = of.iter().map(|f| format!("hess_{}_", program[*f].name)).collect();
+        let short = |name: &str| match prefixes.iter().find_map(|prefix| name.strip_prefix(prefix.as_str())) {
+            Some(x) => format!("d{x}"),
+            None => name.to_string(),
+        };
+        let between = |g: &str, y: &str| format!("{}_{}", short(g), short(y));
+        jacobian(&gradients, &gradients.outputs, &wrt, &|g, y| format!("{g}_{y}"), &between)
     };
     run().map_err(|d| vec![d])
 }
@@ -203,20 +217,33 @@ fn finish(
     results: Vec<TensorId>,
     prune: bool,
 ) -> std::result::Result<(Program, HashMap<TensorId, TensorId>), Diagnostic> {
-    let Reverse { mut out, generated, mut taken, .. } = reverse;
+    let Reverse { mut out, generated, mut taken, forward, .. } = reverse;
     out.outputs = results;
-    let moved = complete(&mut out, generated, &mut taken, prune)?;
+    let given = forward.iter().map(|definition| definition.tensor).collect();
+    let moved = complete(&mut out, &given, generated, &mut taken, prune)?;
     Ok((out, moved))
 }
 
-/// The last steps of every mode. Gives the new ids of tensors.
+/// The last steps of every mode; `given` are the definitions of the program, which stay as they are written. Gives the new
+/// ids of tensors.
 fn complete(
     out: &mut Program,
+    given: &HashSet<TensorId>,
     generated: HashSet<TensorId>,
     taken: &mut HashSet<String>,
     prune: bool,
 ) -> std::result::Result<HashMap<TensorId, TensorId>, Diagnostic> {
-    let moved = simplify::run(out, generated, taken, prune)?;
+    collect::collect(out, given);
+    let mut moved = simplify::run(out, generated.clone(), taken, prune)?;
+    // What was put into its reader may have more in common there.
+    let [given, generated] =
+        [given, &generated].map(|ids| ids.iter().filter_map(|id| moved.get(id).copied()).collect());
+    let mut closer = out.clone();
+    if collect::collect(&mut closer, &given) {
+        *out = closer;
+        let again = simplify::run(out, generated, taken, prune)?;
+        moved = moved.into_iter().filter_map(|(old, new)| Some((old, *again.get(&new)?))).collect();
+    }
     debug_assert_eq!(verify(out), Ok(()));
     Ok(moved)
 }

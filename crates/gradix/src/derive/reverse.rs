@@ -40,7 +40,8 @@ pub struct Reverse {
     /// Names of sizes and tensors.
     reserved: HashSet<String>,
     context: Vec<Constraint>,
-    forward: Rc<Vec<Definition>>,
+    /// The definitions of the program.
+    pub forward: Rc<Vec<Definition>>,
     /// Where each tensor is defined.
     numbers: HashMap<TensorId, usize>,
     active: HashSet<TensorId>,
@@ -95,25 +96,27 @@ impl Reverse {
         self.batch = definition.indices[..definition.rank].to_vec();
     }
 
-    /// Derives the seeded results and defines the derivative by each of `wrt`, named by `name` from the prefix `d`.
+    /// Derives the seeded results and defines the derivative by each of `wrt`, named by `name`; `between` names what is on the
+    /// way.
     pub fn run(
         &mut self,
         seeds: Vec<(TensorId, Seed)>,
         wrt: &[TensorId],
-        name: impl Fn(&Program, &str) -> String,
+        name: impl Fn(&str) -> String,
+        between: impl Fn(&str) -> String,
     ) -> Result<Vec<TensorId>, Diagnostic> {
         self.contributions.clear();
         self.masked.clear();
         self.open.clear();
         // Results have the first choice of names.
-        let names: Vec<String> = wrt.iter().map(|&x| self.free_name(&name(&self.out, &self.out[x].name))).collect();
+        let names: Vec<String> = wrt.iter().map(|&x| self.free_name(&name(&self.out[x].name))).collect();
         let seed_of = |tensor: TensorId| seeds.iter().find(|(f, _)| *f == tensor).map(|(_, s)| *s);
         let forward = Rc::clone(&self.forward);
         for unit in Rc::clone(&self.units).iter().rev() {
             let definition = &forward[unit[0]];
             if unit.len() > 1 || circles::reads_itself(&self.out, definition) {
                 let members: Vec<&Definition> = unit.iter().map(|&number| &forward[number]).collect();
-                self.derive_circle(&members, &seed_of, &name)?;
+                self.derive_circle(&members, &seed_of, &between)?;
                 continue;
             }
             let tensor = definition.tensor;
@@ -126,7 +129,7 @@ impl Reverse {
             let adjoint = match (seed, contributions.is_empty()) {
                 (Some(seed), true) => Adjoint::Seed(seed),
                 (seed, _) => {
-                    let tensor = self.adjoint_tensor(definition, &name);
+                    let tensor = self.adjoint_tensor(definition, &between);
                     self.define_adjoint(definition, tensor, seed, contributions)?;
                     Adjoint::Tensor(tensor)
                 }
@@ -144,7 +147,7 @@ impl Reverse {
         &mut self,
         members: &[&Definition],
         seed_of: &dyn Fn(TensorId) -> Option<Seed>,
-        name: &impl Fn(&Program, &str) -> String,
+        name: &impl Fn(&str) -> String,
     ) -> Result<(), Diagnostic> {
         let is_reached = |d: &&&Definition| seed_of(d.tensor).is_some() || self.contributions.contains_key(&d.tensor);
         let active: Vec<&Definition> = members.iter().copied().filter(|d| self.active.contains(&d.tensor)).collect();
@@ -175,9 +178,9 @@ impl Reverse {
     }
 
     /// A tensor for the adjoint of an intermediate tensor.
-    fn adjoint_tensor(&mut self, definition: &Definition, name: &impl Fn(&Program, &str) -> String) -> TensorId {
+    fn adjoint_tensor(&mut self, definition: &Definition, name: &impl Fn(&str) -> String) -> TensorId {
         let record = self.out[definition.tensor].clone();
-        let wanted = name(&self.out, &record.name);
+        let wanted = name(&record.name);
         let rank = self.batch.len() + record.rank;
         let tensor = match record.kind {
             TensorKind::Nested => self.out.add_nested(wanted, rank),
@@ -221,7 +224,7 @@ impl Reverse {
     /// The batch indices and the outputs of a definition, as outputs of its adjoint.
     fn adjoint_outputs(&self, definition: &Definition) -> (Vec<Index>, Vec<Constraint>) {
         let own = definition.indices[..definition.rank].iter().map(|i| Some(i.name.clone()));
-        let names = names::distinct(own.collect(), &|n| self.is_reserved(n));
+        let names = names::distinct(own.collect(), &self.forward, &|n| self.is_reserved(n));
         let map: Vec<Affine> = (0..definition.rank).map(|p| Affine::index(self.batch.len() + p)).collect();
         let own = definition.indices[..definition.rank].iter().zip(names);
         let own = own.map(|(index, name)| Index { name, range: index.range.map(|b| b.with_indices(&map)) });
@@ -359,7 +362,7 @@ impl Reverse {
     fn define_result(&mut self, x: TensorId, name: String) -> Result<TensorId, Diagnostic> {
         let record = self.out[x].clone();
         let tensor = self.named_tensor(name, &record);
-        let names = names::dimensions(&self.out, x, &|n| self.is_reserved(n));
+        let names = names::dimensions(&self.out, &self.forward, x, &|n| self.is_reserved(n));
         let own = names.into_iter().zip(&record.extents);
         let own = own.map(|(name, extent)| Index { name, range: Range::extent(extent.clone()) });
         let outputs: Vec<Index> = self.batch.iter().cloned().chain(own).collect();

@@ -315,7 +315,7 @@ impl Violation {
             Some(Fold::Reflect) => {
                 "'reflect' mirrors once: for an extent n, its argument stays in -(n - 1)..=2*(n - 1)"
             }
-            None => return diagnostic.at(span),
+            Some(Fold::Clamp) | None => return diagnostic.at(span),
         };
         Diagnostic { hints: vec![hint.to_string()], ..diagnostic.at(span) }
     }

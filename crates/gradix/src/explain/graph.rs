@@ -52,8 +52,9 @@ pub fn dot(nodes: &[Node]) -> String {
         let _ = writeln!(text, "  n{id} [label=\"{}\", {}];", escaped(&node.label), style(node));
     }
     for (id, node) in nodes.iter().enumerate() {
-        for operand in &node.operands {
-            let _ = writeln!(text, "  n{id} -> n{operand} [color=\"{}\"];", colour(node.part));
+        for (position, operand) in node.operands.iter().enumerate() {
+            let role = node.role(position).map_or(String::new(), |role| format!(", label=\"{role}\", fontsize=9"));
+            let _ = writeln!(text, "  n{id} -> n{operand} [color=\"{}\"{role}];", colour(node.part));
         }
     }
     text + "}\n"
@@ -72,6 +73,18 @@ pub struct Node {
     pub operands: Vec<usize>,
     /// Whether the order of the operands matters.
     pub ordered: bool,
+}
+
+impl Node {
+    /// What an operand is to a choice: what is compared comes first, then what is chosen.
+    pub fn role(&self, operand: usize) -> Option<&'static str> {
+        let is_choice = self.shape == Shape::Operation && self.label.starts_with("if ");
+        match self.operands.len().checked_sub(operand)? {
+            2 if is_choice => Some("then"),
+            1 if is_choice => Some("else"),
+            _ => None,
+        }
+    }
 }
 
 /// To which program a node belongs.

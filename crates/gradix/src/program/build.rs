@@ -200,7 +200,43 @@ pub fn select(exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
         Expr::Select(inner, _, otherwise) if inner == c => otherwise,
         _ => b,
     };
+    if let Some((common, a, b)) = common_factors(exprs, a, b) {
+        let choice = select(exprs, c, a, b);
+        return multiply(exprs, common, choice);
+    }
     exprs.add(Expr::Select(c, a, b))
+}
+
+/// `k * a` and `k * b` as `k`, `a` and `b`, where none of them is a number but `k`.
+fn common_factors(exprs: &mut Exprs, a: ExprId, b: ExprId) -> Option<(ExprId, ExprId, ExprId)> {
+    let is_mask = |id| as_mask(exprs, id).is_some() || exprs.as_constant(id).is_some();
+    if is_mask(a) || is_mask(b) {
+        return None;
+    }
+    let products = [Product::of(exprs, a), Product::of(exprs, b)];
+    let common = Product::common(&products)?;
+    let [a, b] = products.map(|product| product.divided(&common).build(exprs));
+    let numbers = [a, b].iter().any(|id| exprs.as_constant(*id).is_some());
+    let common = common.build(exprs);
+    (!numbers).then_some((common, a, b))
+}
+
+/// A sum whose terms have factors or divisors in common as a product: `2*a*b - 2*a*c^2` is `2*a * (b - c^2)`.
+pub fn factored(exprs: &mut Exprs, id: ExprId) -> ExprId {
+    let mut sum = Sum::default();
+    sum.collect(exprs, 1.0, id);
+    let terms: Option<Vec<(ExprId, f64)>> = sum.terms.iter().map(|(term, factor)| Some(((*term)?, *factor))).collect();
+    let terms = terms.filter(|terms| terms.len() >= 2 && sum.masks.is_empty() && sum.affine_at.is_none());
+    let Some(terms) = terms else { return id };
+    let product = |&(term, factor): &(ExprId, f64)| {
+        let product = Product::of(exprs, term);
+        Product { coefficient: product.coefficient * factor, ..product }
+    };
+    let products: Vec<Product> = terms.iter().map(product).collect();
+    let Some(common) = Product::common(&products).filter(|common| !common.is_number()) else { return id };
+    let rests: Vec<ExprId> = products.into_iter().map(|product| product.divided(&common).build(exprs)).collect();
+    let rest = total(exprs, &rests);
+    common.times(&Product::of(exprs, rest)).build(exprs)
 }
 
 /// The opposite condition, with `not` only in front of comparisons of values and equations of indices.
@@ -216,6 +252,36 @@ pub fn opposite(exprs: &mut Exprs, id: CondId) -> CondId {
         Cond::Or(a, b) => Cond::And(opposite(exprs, a), opposite(exprs, b)),
     };
     exprs.add_condition(negated)
+}
+
+/// Whether one condition says the opposite of another, in whatever order of its parts.
+fn is_opposite(exprs: &mut Exprs, a: CondId, b: CondId) -> bool {
+    let turned = opposite(exprs, b);
+    if turned == a {
+        return true;
+    }
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let joined_alike = match (&exprs[a], &exprs[turned]) {
+        (Cond::And(..), Cond::And(..)) => parts(exprs, true, a, &mut first) && parts(exprs, true, turned, &mut second),
+        (Cond::Or(..), Cond::Or(..)) => parts(exprs, false, a, &mut first) && parts(exprs, false, turned, &mut second),
+        _ => false,
+    };
+    first.sort();
+    second.sort();
+    joined_alike && first == second
+}
+
+/// The parts of an `and` (or else an `or`). Says whether they are all about indices.
+fn parts(exprs: &Exprs, of_and: bool, id: CondId, found: &mut Vec<CondId>) -> bool {
+    match exprs[id] {
+        Cond::And(a, b) if of_and => parts(exprs, of_and, a, found) && parts(exprs, of_and, b, found),
+        Cond::Or(a, b) if !of_and => parts(exprs, of_and, a, found) && parts(exprs, of_and, b, found),
+        Cond::Compare(..) => false,
+        _ => {
+            found.push(id);
+            true
+        }
+    }
 }
 
 /// Whether a condition has the same outcome everywhere.
@@ -316,6 +382,41 @@ impl Product {
         }
     }
 
+    /// What all of them have: factors, divisors, and a number if it is the same up to its sign. `None` if there is nothing.
+    fn common(products: &[Product]) -> Option<Product> {
+        let (first, rest) = products.split_first()?;
+        let shared = |list: &[(ExprId, f64)], of: &dyn Fn(&Product) -> Vec<(ExprId, f64)>| -> Vec<(ExprId, f64)> {
+            let power = |product: &Product, base| of(product).iter().find(|(b, _)| *b == base).map_or(0.0, |(_, n)| *n);
+            let least = |base, n: f64| rest.iter().fold(n, |n, product| n.min(power(product, base)));
+            list.iter().map(|&(base, n)| (base, least(base, n))).filter(|(_, n)| *n > 0.0).collect()
+        };
+        let factors = shared(&first.factors, &|product| product.factors.clone());
+        let divisors = shared(&first.divisors, &|product| product.divisors.clone());
+        let same = |p: &Product| p.coefficient.abs() == first.coefficient.abs() && p.divisor == first.divisor;
+        let number = first.coefficient.is_finite() && first.coefficient != 0.0 && rest.iter().all(same);
+        let (coefficient, divisor) = if number { (first.coefficient.abs(), first.divisor) } else { (1.0, 1.0) };
+        let nothing = factors.is_empty() && divisors.is_empty() && coefficient == 1.0 && divisor == 1.0;
+        (!nothing).then_some(Product { coefficient, divisor, factors, divisors })
+    }
+
+    fn is_number(&self) -> bool {
+        self.factors.is_empty() && self.divisors.is_empty()
+    }
+
+    /// Without what another product has, which this one has, too.
+    fn divided(mut self, common: &Product) -> Self {
+        for (list, taken) in [(&mut self.factors, &common.factors), (&mut self.divisors, &common.divisors)] {
+            for (base, exponent) in taken {
+                list.iter_mut().filter(|(b, _)| b == base).for_each(|(_, n)| *n -= exponent);
+            }
+            list.retain(|(_, exponent)| *exponent > 0.0);
+        }
+        if common.coefficient != 1.0 || common.divisor != 1.0 {
+            (self.coefficient, self.divisor) = (self.coefficient.signum(), 1.0);
+        }
+        self
+    }
+
     /// Whether the number in front is 0.
     pub fn is_zero(&self) -> bool {
         self.coefficient == 0.0
@@ -329,8 +430,8 @@ impl Product {
 
     /// The product of both.
     pub fn times(mut self, other: &Product) -> Self {
-        self.coefficient *= other.coefficient;
-        self.divisor *= other.divisor;
+        self.coefficient = short(self.coefficient * other.coefficient);
+        self.divisor = short(self.divisor * other.divisor);
         for (list, more) in [(&mut self.factors, &other.factors), (&mut self.divisors, &other.divisors)] {
             for (base, exponent) in more {
                 match list.iter_mut().find(|(b, _)| b == base) {
@@ -401,6 +502,15 @@ impl Product {
     }
 }
 
+/// The decimal that rounding hides, if there is one: `0.68` for the sum `1 - 0.32` and `0.01` for the product `0.1 * 0.1`.
+fn short(x: f64) -> f64 {
+    if is_whole(x) || !x.is_finite() {
+        return x;
+    }
+    let near: f64 = format!("{x:.12e}").parse().unwrap_or(x);
+    if (near - x).abs() <= 2.0 * f64::EPSILON * x.abs() { near } else { x }
+}
+
 fn is_power_of_two(x: f64) -> bool {
     x.to_bits() & ((1 << 52) - 1) == 0 && x.is_normal()
 }
@@ -425,6 +535,17 @@ fn build_factors(exprs: &mut Exprs, coefficient: f64, factors: &[(ExprId, f64)])
     }
     let (first, rest) = parts.split_first().expect("at least one part");
     rest.iter().fold(*first, |product, &part| exprs.add(Expr::Binary(BinaryOp::Mul, product, part)))
+}
+
+/// `-a + b` is `b - a`.
+fn lead_with_positive(terms: &mut [(Option<ExprId>, f64)]) {
+    let first = terms.iter().position(|(_, coefficient)| *coefficient != 0.0);
+    let positive = terms.iter().position(|(_, coefficient)| *coefficient > 0.0);
+    if let (Some(first), Some(positive)) = (first, positive)
+        && first < positive
+    {
+        terms[first..=positive].rotate_right(1);
+    }
 }
 
 /// Terms with coefficients, in order of first appearance; `None` stands for the constant.
@@ -480,9 +601,8 @@ impl Sum {
 
     /// Joins what is chosen by the same condition or its opposite.
     fn mask(&mut self, exprs: &mut Exprs, c: CondId, part: ExprId) {
-        let opposite = opposite(exprs, c);
         let same = self.masks.iter().position(|(known, ..)| *known == c);
-        let place = same.or_else(|| self.masks.iter().position(|(known, ..)| *known == opposite));
+        let place = same.or_else(|| self.masks.iter().position(|(known, ..)| is_opposite(exprs, *known, c)));
         let place = place.unwrap_or_else(|| {
             self.masks.push((c, None, None));
             self.masks.len() - 1
@@ -499,7 +619,7 @@ impl Sum {
         let affine_at = self.affine_at;
         let known = self.terms.iter_mut().enumerate().find(|(i, (t, _))| *t == id && Some(*i) != affine_at);
         match known {
-            Some((_, (_, known))) => *known += coefficient,
+            Some((_, (_, known))) => *known = short(*known + coefficient),
             None => self.terms.push((id, coefficient)),
         }
     }
@@ -533,6 +653,7 @@ impl Sum {
             let choice = select(exprs, c, a, b);
             self.terms.push((Some(choice), if turned { -1.0 } else { 1.0 }));
         }
+        lead_with_positive(&mut self.terms);
         let mut sum: Option<ExprId> = None;
         for (id, coefficient) in self.terms.into_iter().filter(|(_, c)| *c != 0.0) {
             let magnitude = coefficient.abs();

@@ -358,6 +358,11 @@ impl Rewriter {
         self.done[&root]
     }
 
+    /// From now on, a node becomes this one.
+    pub fn put(&mut self, id: ExprId, new: ExprId) {
+        self.done.insert(id, new);
+    }
+
     /// Copies everything below `root`, with what is done in place of the nodes that it is for.
     pub fn copy(&mut self, exprs: &mut Exprs, root: ExprId) -> ExprId {
         self.rewrite(exprs, root, &mut Copy)

@@ -15,6 +15,7 @@ pub mod build;
 pub mod circles;
 pub mod constraint;
 pub mod expr;
+pub mod fold;
 pub mod hash;
 pub mod names;
 pub mod op;
@@ -25,8 +26,9 @@ pub mod verify;
 pub use affine::{Affine, Atom, ParamId, Variable};
 pub use constraint::{Constraint, Relation};
 pub use expr::{Cond, CondId, Expr, ExprId, Exprs};
+pub use fold::Fold;
 pub use op::{BinaryOp, Comparison, ReduceOp, UnaryOp};
-pub use places::{Fold, Places};
+pub use places::Places;
 pub use verify::verify;
 
 use gradix_int::Int;

@@ -1,6 +1,6 @@
 //! Where a program was written.
 
-use super::{Constraint, ExprId, TensorId};
+use super::{Constraint, ExprId, Fold, TensorId};
 use crate::diagnostic::{Diagnostic, Label, Span};
 use std::collections::HashMap;
 
@@ -35,13 +35,4 @@ impl Places {
         }
         errors
     }
-}
-
-/// A function that brings a subscript back into its tensor, from a limited distance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    /// `wrap`
-    Wrap,
-    /// `reflect`
-    Reflect,
 }

@@ -3,9 +3,10 @@
 //! The text resolves to an equal program. A range is left out where a bare use of the index tells it.
 
 use crate::diagnostic::{Diagnostic, Span};
+use crate::program::fold::{self, Element};
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Param, ParamId,
-    ParamKind, Program, Range, Relation, Tensor, TensorId, TensorKind, UnaryOp, circles, names,
+    Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Param,
+    ParamId, ParamKind, Program, Range, Relation, Tensor, TensorId, TensorKind, UnaryOp, circles, names,
 };
 use crate::syntax::ast::{self, Ast, Binder, CompareOp, ExprKind, Name, ReduceItem, Statement, StatementKind};
 use gradix_int::Int;
@@ -69,8 +70,11 @@ pub fn expression(params: &[Param], exprs: &Exprs, tensors: &[&str], names: &[&s
     let variables: Vec<String> = names.iter().map(|n| n.to_string()).collect();
     let uses = vec![Vec::new(); variables.len()];
     let map: Vec<Affine> = (0..variables.len()).map(Affine::index).collect();
-    let shown = |tensor: TensorId| Shown { name: tensors[tensor.0 as usize], extents: &[], written_out: false };
-    let mut printer = Printer { params, exprs, tensors: &shown, names: &known, variables, uses, printed: 0 };
+    let shown =
+        |tensor: TensorId| Shown { name: tensors[tensor.0 as usize], extents: &[], tells: false, written_out: false };
+    let known = &known;
+    let mut printer =
+        Printer { params, exprs, tensors: &shown, names: known, indices: &[], variables, uses, printed: 0 };
     let printed = printer.expr(id, &map).map(|expr| crate::syntax::print_expr(&expr));
     printed.unwrap_or_else(|_| "…".to_string())
 }
@@ -224,12 +228,12 @@ fn define(
             TensorKind::Input => false,
         };
         let beside = circle.is_some() && circle == names.recurrent.get(&definition.tensor);
-        let extents = if beside { &[][..] } else { extents };
-        Shown { name, extents, written_out }
+        Shown { name, extents, tells: !beside, written_out }
     };
     let (params, exprs) = (&program.params, &program.exprs);
     let (variables, uses) = (Vec::new(), Vec::new());
-    let mut printer = Printer { params, exprs, tensors: &tensors, names, variables, uses, printed: 0 };
+    let indices = &definition.indices;
+    let mut printer = Printer { params, exprs, tensors: &tensors, names, indices, variables, uses, printed: 0 };
     let map: Vec<Affine> = (0..definition.rank).map(|i| printer.variable(&definition.indices[i].name)).collect();
     let body = printer.reduction(definition, map)?;
     let binders = (0..definition.rank).map(|i| {
@@ -244,6 +248,8 @@ fn define(
 struct Shown<'a> {
     name: &'a str,
     extents: &'a [Affine],
+    /// Whether its bare subscripts tell ranges.
+    tells: bool,
     /// Whether its definition stands in its place.
     written_out: bool,
 }
@@ -254,13 +260,15 @@ struct Printer<'a> {
     exprs: &'a Exprs,
     tensors: &'a dyn Fn(TensorId) -> Shown<'a>,
     names: &'a Names<'a>,
+    /// The indices of the definition at hand, by their own numbers.
+    indices: &'a [Index],
     variables: Vec<String>,
     /// The extents of the dimensions that a variable is the bare subscript of.
     uses: Vec<Vec<Affine>>,
     printed: usize,
 }
 
-impl Printer<'_> {
+impl<'a> Printer<'a> {
     fn variable(&mut self, name: &str) -> Affine {
         self.variables.push(name.to_string());
         self.uses.push(Vec::new());
@@ -268,8 +276,13 @@ impl Printer<'_> {
     }
 
     /// The value of a definition whose outputs are `map` (in variables).
-    fn reduction(&mut self, definition: &Definition, mut map: Vec<Affine>) -> Result<ast::Expr, Diagnostic> {
-        let Some(op) = definition.reduction else { return self.expr(definition.body, &map) };
+    fn reduction(&mut self, definition: &'a Definition, mut map: Vec<Affine>) -> Result<ast::Expr, Diagnostic> {
+        let outside = std::mem::replace(&mut self.indices, &definition.indices);
+        let Some(op) = definition.reduction else {
+            let body = self.expr(definition.body, &map)?;
+            self.indices = outside;
+            return Ok(body);
+        };
         let first = self.variables.len();
         let mut used: HashSet<String> = HashSet::new();
         for affine in &map {
@@ -283,6 +296,7 @@ impl Printer<'_> {
             map.push(self.variable(&free));
         }
         let body = self.expr(definition.body, &map)?;
+        self.indices = outside;
         let mut items = Vec::new();
         for (offset, index) in definition.indices[definition.rank..].iter().enumerate() {
             let range = index.range.map(|bound| bound.with_indices(&map));
@@ -342,30 +356,84 @@ impl Printer<'_> {
                     None => call(op.name(), vec![a, b]),
                 }
             }
-            Expr::Select(c, a, b) => node(ExprKind::If {
-                condition: Box::new(self.condition(*c, map)?),
-                then: Box::new(self.expr(*a, map)?),
-                otherwise: Box::new(self.expr(*b, map)?),
-            }),
+            Expr::Select(..) => self.select(id, map)?,
         })
     }
 
+    fn select(&mut self, id: ExprId, map: &[Affine]) -> Result<ast::Expr, Diagnostic> {
+        let Expr::Select(c, a, b) = self.exprs[id] else { unreachable!("a choice") };
+        if let Some(folded) = self.folded(id, map) {
+            return Ok(folded);
+        }
+        if let Some(padded) = self.padded((c, a, b), map)? {
+            return Ok(padded);
+        }
+        Ok(node(ExprKind::If {
+            condition: Box::new(self.condition(c, map)?),
+            then: Box::new(self.expr(a, map)?),
+            otherwise: Box::new(self.expr(b, map)?),
+        }))
+    }
+
     fn access(&mut self, tensor: TensorId, subscripts: Vec<Affine>) -> Result<ast::Expr, Diagnostic> {
-        let Shown { name: text, extents, written_out } = (self.tensors)(tensor);
+        let Shown { name: text, extents, tells, written_out } = (self.tensors)(tensor);
         if written_out {
             let definition = self.names.definitions[&tensor];
             return self.reduction(definition, subscripts);
         }
-        for (subscript, extent) in subscripts.iter().zip(extents) {
-            if let Some(variable) = subscript.as_index() {
-                self.uses[variable].push(extent.clone());
-            }
-        }
-        if subscripts.is_empty() {
-            return Ok(node(ExprKind::Name(text.to_string())));
+        for (subscript, extent) in subscripts.iter().zip(extents).filter(|_| tells) {
+            self.see(subscript, extent);
         }
         let subscripts = subscripts.iter().map(|s| self.affine(s)).collect();
-        Ok(node(ExprKind::Access { name: name(text), subscripts }))
+        Ok(element(text, subscripts))
+    }
+
+    /// Takes note of a subscript that can tell a range.
+    fn see(&mut self, subscript: &Affine, extent: &Affine) {
+        if let Some(variable) = subscript.as_index() {
+            self.uses[variable].push(extent.clone());
+        }
+    }
+
+    /// A choice between elements as one with `wrap`, `reflect` or `clamp` in its subscripts.
+    fn folded(&mut self, choice: ExprId, map: &[Affine]) -> Option<ast::Expr> {
+        let Shown { name: text, extents, tells, written_out } = (self.tensors)(fold::chosen(self.exprs, choice)?);
+        let Element { subscripts, .. } = fold::element(self.exprs, extents, self.indices, choice)?;
+        let mut printed = Vec::new();
+        for ((fold, subscript), extent) in subscripts.iter().zip(extents).filter(|_| !written_out) {
+            let subscript = subscript.with_indices(map);
+            let shown = self.affine(&subscript);
+            match fold {
+                Some(fold) => printed.push(call(fold.name(), vec![shown])),
+                None => printed.push(shown),
+            }
+            if fold.is_none() && tells {
+                self.see(&subscript, extent);
+            }
+        }
+        (!written_out).then(|| element(text, printed))
+    }
+
+    /// `pad(x[e], v)`. What is inside of it tells no range, and `v` is an element, a number or a size.
+    fn padded(
+        &mut self,
+        (condition, access, padding): (CondId, ExprId, ExprId),
+        map: &[Affine],
+    ) -> Result<Option<ast::Expr>, Diagnostic> {
+        let exprs = self.exprs;
+        let Expr::Access(tensor, subscripts) = &exprs[access] else { return Ok(None) };
+        let Shown { name: text, extents, written_out, .. } = (self.tensors)(*tensor);
+        let plain = match &exprs[padding] {
+            Expr::Constant(_) | Expr::Index(_) => true,
+            Expr::Access(tensor, _) => !(self.tensors)(*tensor).written_out,
+            Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => false,
+        };
+        if written_out || !plain || !fold::is_padded(exprs, extents, self.indices, condition, subscripts) {
+            return Ok(None);
+        }
+        let subscripts = subscripts.iter().map(|s| self.affine(&s.with_indices(map))).collect();
+        let padding = self.expr(padding, map)?;
+        Ok(Some(call("pad", vec![element(text, subscripts), padding])))
     }
 
     fn condition(&mut self, id: CondId, map: &[Affine]) -> Result<ast::Expr, Diagnostic> {
@@ -397,6 +465,13 @@ impl Printer<'_> {
             Cond::And(a, b) => binary(ast::BinaryOp::And, self.condition(*a, map)?, self.condition(*b, map)?),
             Cond::Or(a, b) => binary(ast::BinaryOp::Or, self.condition(*a, map)?, self.condition(*b, map)?),
         })
+    }
+}
+
+fn element(text: &str, subscripts: Vec<ast::Expr>) -> ast::Expr {
+    match subscripts.is_empty() {
+        true => node(ExprKind::Name(text.to_string())),
+        false => node(ExprKind::Access { name: name(text), subscripts }),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::advise::nested_call;
 use super::frame::Frame;
-use super::index::{Pieces, argument_count, fold, mentions_scope};
+use super::index::{argument_count, fold, mentions_scope};
 use super::{Resolver, Symbol};
 use crate::diagnostic::{Diagnostic, Span, counted};
 use crate::domain::{bounds, guard};
 use crate::lift;
 use crate::program::build;
+use crate::program::fold::Pieces;
 use crate::program::{
     Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, Tensor, TensorId,
     TensorKind, UnaryOp,

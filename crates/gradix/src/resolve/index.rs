@@ -4,7 +4,8 @@ use super::advise::whole_division;
 use super::{Resolver, Symbol};
 use crate::diagnostic::Diagnostic;
 use crate::program::affine::MAX_COEFFICIENT;
-use crate::program::{Affine, Constraint, Fold, distinct};
+use crate::program::fold::Pieces;
+use crate::program::{Affine, Fold, distinct};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Name, Range as AstRange};
 use gradix_int::Int;
 
@@ -13,34 +14,6 @@ const SUMS: &str = "index expressions are sums of indices and sizes with whole-n
 
 /// The indices at hand: names and the numbers that stand for them, innermost last.
 pub(super) type Scope = [(String, usize)];
-
-/// A subscript that is affine in each of finitely many cases.
-#[derive(Clone, Debug)]
-pub(super) enum Pieces {
-    Affine(Affine),
-    If(Constraint, Box<Pieces>, Box<Pieces>),
-}
-
-impl Pieces {
-    fn choose(condition: Constraint, then: Pieces, otherwise: Pieces) -> Pieces {
-        match condition.decided() {
-            Some(true) => then,
-            Some(false) => otherwise,
-            None => Pieces::If(condition, Box::new(then), Box::new(otherwise)),
-        }
-    }
-
-    fn map(&self, f: &dyn Fn(&Affine) -> Pieces) -> Pieces {
-        match self {
-            Pieces::Affine(affine) => f(affine),
-            Pieces::If(c, a, b) => Pieces::choose(c.clone(), a.map(f), b.map(f)),
-        }
-    }
-
-    fn combine(&self, other: &Pieces, f: &dyn Fn(&Affine, &Affine) -> Pieces) -> Pieces {
-        self.map(&|a| other.map(&|b| f(a, b)))
-    }
-}
 
 impl Resolver {
     /// An affine index expression over the indices in `scope`.
@@ -165,7 +138,6 @@ impl Resolver {
 
     /// The pieces of a subscript of a dimension with this extent.
     pub(super) fn pieces(&mut self, expr: &Expr, extent: &Affine, scope: &Scope) -> Result<Pieces, Diagnostic> {
-        let last = extent.shift(-1);
         match &expr.kind {
             // Of sizes alone, the smallest or largest is one size.
             ExprKind::Call { function, .. }
@@ -176,12 +148,12 @@ impl Resolver {
             ExprKind::Call { function, arguments } => {
                 let parts = arguments.iter().map(|a| self.pieces(a, extent, scope)).collect::<Result<Vec<_>, _>>()?;
                 match (function.text.as_str(), parts.as_slice()) {
-                    ("clamp", [e]) => Ok(clamp(e, &Pieces::Affine(Affine::constant(0)), &Pieces::Affine(last))),
-                    ("clamp", [e, low, high]) => Ok(clamp(e, low, high)),
-                    ("wrap", [e]) => Ok(e.map(&|e| wrap(e, extent))),
-                    ("reflect", [e]) => Ok(e.map(&|e| reflect(e, &last))),
-                    ("min", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| smaller(&a, b))),
-                    ("max", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| larger(&a, b))),
+                    ("clamp", [e]) => Ok(e.map(&|e| Fold::Clamp.pieces(e, extent))),
+                    ("clamp", [e, low, high]) => Ok(e.clamped(low, high)),
+                    ("wrap", [e]) => Ok(e.map(&|e| Fold::Wrap.pieces(e, extent))),
+                    ("reflect", [e]) => Ok(e.map(&|e| Fold::Reflect.pieces(e, extent))),
+                    ("min", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| a.smaller(b))),
+                    ("max", [_, _, ..]) => Ok(parts.iter().skip(1).fold(parts[0].clone(), |a, b| a.larger(b))),
                     ("clamp", _) => Err(argument_count(function, "1 or 3 arguments", parts.len(), expr)),
                     ("wrap" | "reflect", _) => Err(argument_count(function, "1 argument", parts.len(), expr)),
                     ("min" | "max", _) => Err(argument_count(function, "2 or more arguments", parts.len(), expr)),
@@ -265,49 +237,6 @@ fn contains_unaddressable(pieces: &Pieces) -> bool {
         Pieces::Affine(affine) => affine.uses_index(u32::MAX as usize),
         Pieces::If(_, a, b) => contains_unaddressable(a) || contains_unaddressable(b),
     }
-}
-
-fn smaller(a: &Pieces, b: &Pieces) -> Pieces {
-    a.combine(b, &|a, b| {
-        Pieces::choose(Constraint::at_most(a.clone(), b.clone()), Pieces::Affine(a.clone()), Pieces::Affine(b.clone()))
-    })
-}
-
-fn larger(a: &Pieces, b: &Pieces) -> Pieces {
-    a.combine(b, &|a, b| {
-        Pieces::choose(Constraint::at_most(b.clone(), a.clone()), Pieces::Affine(a.clone()), Pieces::Affine(b.clone()))
-    })
-}
-
-fn clamp(e: &Pieces, low: &Pieces, high: &Pieces) -> Pieces {
-    smaller(&larger(e, low), high)
-}
-
-/// `e` modulo the extent; with a symbolic extent `n`, `e` has to stay in `-n..2*n`.
-fn wrap(e: &Affine, extent: &Affine) -> Pieces {
-    if let Some(n) = extent.as_constant().filter(|n| **n > Int::ZERO) {
-        return Pieces::Affine(e.remainder(n));
-    }
-    let inside = Pieces::choose(
-        Constraint::at_most(extent.clone(), e.clone()),
-        Pieces::Affine(e.clone() - extent.clone()),
-        Pieces::Affine(e.clone()),
-    );
-    Pieces::choose(below_zero(e), Pieces::Affine(e.clone() + extent.clone()), inside)
-}
-
-/// Mirrors `e` at 0 and at `last`; `e` has to stay in `-last..=2*last`.
-fn reflect(e: &Affine, last: &Affine) -> Pieces {
-    let inside = Pieces::choose(
-        Constraint::at_most(last.shift(1), e.clone()),
-        Pieces::Affine(last.scale(&Int::from(2)) - e.clone()),
-        Pieces::Affine(e.clone()),
-    );
-    Pieces::choose(below_zero(e), Pieces::Affine(-e.clone()), inside)
-}
-
-fn below_zero(e: &Affine) -> Constraint {
-    Constraint::at_most(e.clone(), Affine::constant(-1))
 }
 
 /// The error for a call with a wrong number of arguments; `takes` says what is right.

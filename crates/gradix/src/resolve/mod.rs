@@ -19,7 +19,7 @@ mod survey;
 
 use crate::diagnostic::{Diagnostic, Result, Span};
 use crate::domain::{bounds, order};
-use crate::program::{Affine, Atom, Constraint, ParamId, Places, Program, TensorId};
+use crate::program::{Affine, Atom, Constraint, ParamId, Places, Program, TensorId, fold};
 use crate::syntax::MAX_ERRORS;
 use crate::syntax::ast::Ast;
 use gradix_int::Int;
@@ -83,10 +83,10 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
     }
     let Resolver { mut program, mut places, .. } = resolver;
     let names: Vec<String> = program.params.iter().map(|param| param.name.clone()).collect();
-    let (tensors, exprs) = crate::simplify::tidy::tidy(&mut program, false);
-    let accesses = places.accesses.into_iter();
-    places.accesses =
-        accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
+    tidy(&mut program, &mut places);
+    // Nested definitions have their final ranges now; what only excluded cases read goes.
+    fold::drop_excluded(&mut program);
+    tidy(&mut program, &mut places);
     let of_name = |name: &String| program.params.iter().position(|p| p.name == *name).map(|p| ParamId(p as u32));
     for (requirement, _) in &mut places.requirements {
         let moved = requirement.affine.substitute(&mut |atom| match atom {
@@ -99,6 +99,14 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
     places.implied = known.collect();
     places.implied.extend(bounds::require(&mut program, &places.implied));
     Ok(Resolved { program, places })
+}
+
+/// Brings a program into its canonical layout; places go with it.
+fn tidy(program: &mut Program, places: &mut Places) {
+    let (tensors, exprs) = crate::simplify::tidy::tidy(program, false);
+    let accesses = std::mem::take(&mut places.accesses).into_iter();
+    places.accesses =
+        accesses.filter_map(|((t, e), span)| Some(((*tensors.get(&t)?, *exprs.get(&e)?), span))).collect();
 }
 
 /// What a name stands for.

@@ -452,35 +452,47 @@ fn as_binder(item: &ReduceItem) -> Option<&Binder> {
     }
 }
 
-/// `expr - 1`, with the constant at its end counted down.
+/// `expr - 1`, with its constant counted down.
 fn one_less(expr: &Expr) -> Expr {
     let at = |kind| Expr { kind, span: expr.span };
-    let (rest, constant) = split_constant(expr);
-    let constant = constant - Int::from(1);
-    let (op, size) = if constant < Int::from(0) { (BinaryOp::Subtract, -constant) } else { (BinaryOp::Add, constant) };
-    match rest {
-        None => at(ExprKind::Integer(if op == BinaryOp::Subtract { -size } else { size })),
-        Some(rest) if size == Int::from(0) => rest.clone(),
-        Some(rest) => {
-            let right = at(ExprKind::Integer(size));
-            at(ExprKind::Binary { op, left: Box::new(rest.clone()), right: Box::new(right) })
-        }
+    if let Some(counted) = counted_down(expr) {
+        return counted;
     }
+    let right = Box::new(at(ExprKind::Integer(Int::from(1))));
+    at(ExprKind::Binary { op: BinaryOp::Subtract, left: Box::new(expr.clone()), right })
 }
 
-/// `expr` as the sum of an expression, if there is one, and an integer.
-fn split_constant(expr: &Expr) -> (Option<&Expr>, Int) {
-    let integer = |expr: &Expr| match &expr.kind {
-        ExprKind::Integer(value) => Some(value.clone()),
+/// An expression with one less in the place of its constant, at its end or its beginning; `None` if it has none.
+fn counted_down(expr: &Expr) -> Option<Expr> {
+    let at = |kind| Expr { kind, span: expr.span };
+    match &expr.kind {
+        ExprKind::Integer(value) => {
+            let less = value.clone() - Int::from(1);
+            Some(at(if less < Int::from(0) {
+                ExprKind::Negate(Box::new(at(ExprKind::Integer(-less))))
+            } else {
+                ExprKind::Integer(less)
+            }))
+        }
+        ExprKind::Binary { op, left, right } if matches!(op, BinaryOp::Add | BinaryOp::Subtract) => {
+            if let ExprKind::Integer(value) = &right.kind {
+                let step = Int::from(if *op == BinaryOp::Add { -1 } else { 1 });
+                let size = value.clone() + step;
+                let kind = ExprKind::Binary {
+                    op: *op,
+                    left: left.clone(),
+                    right: Box::new(at(ExprKind::Integer(size.clone()))),
+                };
+                return Some(if size == Int::from(0) { (**left).clone() } else { at(kind) });
+            }
+            let left = counted_down(left)?;
+            if *op == BinaryOp::Subtract && matches!(&left.kind, ExprKind::Integer(zero) if *zero == Int::from(0)) {
+                return Some(at(ExprKind::Negate(right.clone())));
+            }
+            Some(at(ExprKind::Binary { op: *op, left: Box::new(left), right: right.clone() }))
+        }
         _ => None,
-    };
-    let split = match &expr.kind {
-        ExprKind::Integer(value) => Some((None, value.clone())),
-        ExprKind::Binary { op: BinaryOp::Add, left, right } => integer(right).map(|value| (Some(&**left), value)),
-        ExprKind::Binary { op: BinaryOp::Subtract, left, right } => integer(right).map(|value| (Some(&**left), -value)),
-        _ => None,
-    };
-    split.unwrap_or((Some(expr), Int::from(0)))
+    }
 }
 
 /// As tightly as in a text, but for what is set in another way: a remainder is set like a sum, so that it gets

@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
             (_, TokenKind::CloseParen) => self.unexpected_but(expected, "no `(` is open here"),
             (_, TokenKind::CloseBracket) => self.unexpected_but(expected, "no `[` is open here"),
             (TokenKind::Param | TokenKind::Input | TokenKind::Output, TokenKind::Name) => {
-                self.unexpected_but(expected, "declarations are separated by `,`")
+                self.unexpected_but(expected, "declarations are separated by `,`, and have no types")
             }
             _ => self.unexpected(expected),
         }
@@ -244,7 +244,9 @@ impl<'a> Parser<'a> {
             (kind, TokenKind::Assign) if is_arithmetic(kind) => {
                 "a name is defined once; to accumulate, write a reduction such as `sum[k] …`"
             }
-            _ => "a definition is written `name[i, j] = expression`",
+            _ if name.text == "return" => "results are named: `output y`, and without that all that nothing else reads",
+            _ if matches!(name.text.as_str(), "import" | "from") => "functions such as `exp` and `sqrt` are known",
+            _ => "a definition is written `name[i, j] = expression`, and an argument is declared: `input x[N]`",
         };
         self.unexpected_but(&format!("expected `=` after `{}`", shorten(&name.text)), hint)
     }
@@ -389,7 +391,9 @@ impl<'a> Parser<'a> {
             _ if !self.is_behind_operand() => "",
             TokenKind::Assign if self.is_continued() => CONTINUED,
             TokenKind::Assign => "`==` compares; `=` only defines, once in a statement",
-            TokenKind::OpenBracket => "only a tensor's name can be followed by `[`",
+            TokenKind::OpenBracket => {
+                "all subscripts of a tensor stand in one pair of brackets, `x[i, j]`, behind its name"
+            }
             TokenKind::Name | TokenKind::Integer(_) | TokenKind::Real(_) | TokenKind::Pi => PRODUCT,
             TokenKind::OpenParen | TokenKind::Reduce(_) => PRODUCT,
             _ => "",

@@ -146,7 +146,7 @@ mod tests {
             "input x[N]\ny[i in 0..N] = sum[j in 0..=i, (i + j) % 2 == 0] (if j > 0 and x[j] > 0 then x[j - 1] * j else pad(x[j + 2], 1))",
             &["x"],
             "param N, B\ninput x[B, N]\ny[b, i in 0..N] = sum[j in 0..=i, (i + j) % 2 == 0] (if j >= 1 and x[b, j] > 0 \
-             then x[b, j - 1] * j else if j >= -2 and j <= N - 3 then x[b, j + 2] else 1)",
+             then x[b, j - 1] * j else pad(x[b, j + 2], 1))",
         );
     }
 
