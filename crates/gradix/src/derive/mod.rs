@@ -19,8 +19,8 @@ pub mod rules;
 mod share;
 
 use crate::diagnostic::{Diagnostic, Result, counted};
-use crate::program::{Program, TensorId, verify};
-use crate::simplify;
+use crate::program::{Program, TensorId, fold, verify};
+use crate::simplify::{self, tidy};
 use crate::timings::timed;
 use reverse::{Reverse, Seed};
 use std::collections::{HashMap, HashSet};
@@ -241,11 +241,18 @@ fn complete(
     let mut closer = out.clone();
     if collect::collect(&mut closer, &given) {
         *out = closer;
-        let again = simplify::run(out, generated, taken, prune)?;
-        moved = moved.into_iter().filter_map(|(old, new)| Some((old, *again.get(&new)?))).collect();
+        follow(&mut moved, &simplify::run(out, generated, taken, prune)?);
     }
+    // As for a program that is read: the derivative is the program that its text is.
+    fold::drop_excluded(out);
+    follow(&mut moved, &tidy::tidy(out, prune).0);
     debug_assert_eq!(verify(out), Ok(()));
     Ok(moved)
+}
+
+/// Where tensors are after another step, without those that it dropped.
+fn follow(moved: &mut HashMap<TensorId, TensorId>, again: &HashMap<TensorId, TensorId>) {
+    *moved = moved.iter().filter_map(|(old, new)| Some((*old, *again.get(new)?))).collect();
 }
 
 #[cfg(test)]

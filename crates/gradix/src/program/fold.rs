@@ -13,7 +13,7 @@ use super::affine::{Affine, Atom};
 use super::build;
 use super::constraint::{Constraint, Relation};
 use super::expr::{Cond, CondId, Expr, ExprId, Exprs, Rewriter, Rules};
-use super::{Index, Program, TensorId, distinct};
+use super::{Index, Program, TensorId, TensorKind, distinct};
 use gradix_int::Int;
 
 /// A function that brings a subscript back into its tensor, `wrap` and `reflect` from a limited distance.
@@ -195,7 +195,11 @@ pub fn drop_excluded(program: &mut Program) {
         let definition = &program.definitions[place];
         let (body, indices) = (definition.body, definition.indices.clone());
         let mut rules = Excluded(&indices);
-        program.definitions[place].body = Rewriter::default().rewrite(&mut program.exprs, body, &mut rules);
+        let kept = Rewriter::default().rewrite(&mut program.exprs, body, &mut rules);
+        // What is a nested reduction and nothing else would be a reduction itself.
+        if !matches!(program.exprs[kept], Expr::Access(tensor, _) if program[tensor].kind == TensorKind::Nested) {
+            program.definitions[place].body = kept;
+        }
     }
 }
 
@@ -204,27 +208,28 @@ struct Excluded<'a>(&'a [Index]);
 impl Rules for Excluded<'_> {
     fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
         let choice = exprs.add(Expr::Select(c, a, b));
-        let kept = match open(exprs, c, self.0) {
-            Ok(c) => exprs.add(Expr::Select(c, a, b)),
-            Err(true) => a,
-            Err(false) => b,
+        let (condition, outcome) = open(exprs, c, self.0);
+        let kept = match outcome {
+            None => return exprs.add(Expr::Select(condition, a, b)),
+            Some(true) => a,
+            Some(false) => b,
         };
         // What depends on fewer indices would be a definition of its own.
         let used = |id| exprs.used_indices(id, self.0.len());
-        if used(kept) == used(choice) { kept } else { choice }
+        if used(kept) == used(choice) { kept } else { exprs.add(Expr::Select(condition, a, b)) }
     }
 }
 
-/// The conjunction without the parts that the ranges decide.
-fn open(exprs: &mut Exprs, id: CondId, indices: &[Index]) -> Result<CondId, bool> {
+/// The conjunction without the parts that the ranges decide, but for one if they decide it; and what they decide.
+fn open(exprs: &mut Exprs, id: CondId, indices: &[Index]) -> (CondId, Option<bool>) {
     match exprs[id].clone() {
-        Cond::Index(constraint) => decided(&constraint, indices).map_or(Ok(id), Err),
+        Cond::Index(constraint) => (id, decided(&constraint, indices)),
         Cond::And(a, b) => match (open(exprs, a, indices), open(exprs, b, indices)) {
-            (Err(false), _) | (_, Err(false)) => Err(false),
-            (Err(true), other) | (other, Err(true)) => other,
-            (Ok(a), Ok(b)) => Ok(exprs.add_condition(Cond::And(a, b))),
+            (never @ (_, Some(false)), _) | ((_, Some(true)), never) | (never, (_, Some(true))) => never,
+            (_, never @ (_, Some(false))) => never,
+            ((a, None), (b, None)) => (exprs.add_condition(Cond::And(a, b)), None),
         },
-        Cond::Compare(..) | Cond::Not(_) | Cond::Or(..) => Ok(id),
+        Cond::Compare(..) | Cond::Not(_) | Cond::Or(..) => (id, None),
     }
 }
 

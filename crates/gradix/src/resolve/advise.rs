@@ -64,14 +64,14 @@ impl Resolver {
         }
         let k = self.unused("k", frame);
         let i = frame.scope.first().map_or("i", |(index, _)| index);
-        let element = |text: &str| format!("{text}[{k}]");
+        let run = |at: usize| running(&arguments[at], &k, i);
         Some(match (function, shown.as_slice()) {
-            ("softmax", [x]) => format!("write 'exp({x}[{i}] - logsumexp[{k}] {})' for element {i}", element(x)),
-            ("log_softmax", [x]) => format!("write '{x}[{i}] - logsumexp[{k}] {}' for element {i}", element(x)),
-            ("logsumexp", [x]) => format!("write 'logsumexp[{k}] {}'", element(x)),
-            ("mean" | "average" | "avg", [x]) => format!("write 'mean[{k}] {}'", element(x)),
-            ("norm", [x]) => format!("write 'sqrt(sum[{k}] {}^2)'", element(x)),
-            ("dot", [a, b]) => format!("write 'sum[{k}] {} * {}'", element(a), element(b)),
+            ("softmax", [_]) => format!("write 'exp({0} - logsumexp[{k}] {1})' for element {2}", run(0).0, run(0).1, run(0).2),
+            ("log_softmax", [_]) => format!("write '{0} - logsumexp[{k}] {1}' for element {2}", run(0).0, run(0).1, run(0).2),
+            ("logsumexp", [_]) => format!("write 'logsumexp[{k}] {}'", run(0).1),
+            ("mean" | "average" | "avg", [_]) => format!("write 'mean[{k}] {}'", run(0).1),
+            ("norm", [_]) => format!("write 'sqrt(sum[{k}] {}^2)'", run(0).1),
+            ("dot", [_, _]) => format!("write 'sum[{k}] {} * {}'", run(0).1, run(1).1),
             ("matmul", [a, b]) => format!("write 'sum[{k}] {a}[i, {k}] * {b}[{k}, j]' for element i, j"),
             ("where" | "select" | "ifelse", [c, a, b]) => format!("write '(if {c} then {a} else {b})'"),
             ("square", [x]) => format!("write '({x})^2'"),
@@ -115,6 +115,21 @@ impl Resolver {
         let body = Box::new(place(ExprKind::If { condition: Box::new(condition), then, otherwise }));
         let items = vec![ReduceItem::Binder(Binder { name: name(&v), range: None })];
         print_expr(&place(ExprKind::Reduce { op: ReduceOp::Sum, items, body }))
+    }
+}
+
+/// Of what a function of another language takes as a whole: its element, what is reduced over `k`, and the element's index.
+/// They are `x[i]`, `x[k]` and `i` for `x` as for `x[i]`.
+fn running(argument: &Expr, k: &str, i: &str) -> (String, String, String) {
+    let shown = print_expr(argument);
+    match &argument.kind {
+        ExprKind::Access { name, subscripts } if !subscripts.is_empty() => {
+            let (mut others, last) = (subscripts.clone(), subscripts.len() - 1);
+            let index = print_expr(&std::mem::replace(&mut others[last], place(ExprKind::Name(k.to_string()))));
+            (shown, print_expr(&place(ExprKind::Access { name: name.clone(), subscripts: others })), index)
+        }
+        ExprKind::Name(_) => (format!("{shown}[{i}]"), format!("{shown}[{k}]"), i.to_string()),
+        _ => (format!("({shown})"), format!("({shown})"), i.to_string()),
     }
 }
 

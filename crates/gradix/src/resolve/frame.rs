@@ -2,8 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::domain::guard;
-use crate::program::build;
-use crate::program::{Affine, CondId, Constraint, ExprId, Exprs, Index, Range, TensorId};
+use crate::program::{Affine, CondId, Constraint, ExprId, Exprs, Index, Range, TensorId, build, fold};
 
 /// What is at hand at one place of a definition. Indices are numbered by their depth.
 pub(super) struct Frame {
@@ -42,13 +41,18 @@ impl Frame {
         self.next += 1;
     }
 
-    /// Notes that a condition has this outcome from here on.
+    /// Notes that a condition has this outcome from here on. Of `i != 0` with `i in 0..N`, only `i >= 1` is left.
     pub(super) fn assume(&mut self, exprs: &mut Exprs, condition: CondId, outcome: bool) {
         self.assumptions.extend(guard::facts(exprs, condition, outcome));
-        let open = build::decided(exprs, condition).is_none() && !guard::has_values(exprs, condition);
-        if open && guard::cases(exprs, condition, outcome).len() > 1 {
-            let held = if outcome { condition } else { build::opposite(exprs, condition) };
-            self.split.push(held);
+        if build::decided(exprs, condition).is_some() || guard::has_values(exprs, condition) {
+            return;
+        }
+        let cases = guard::cases(exprs, condition, outcome);
+        let happens = |guard: &guard::Guard| guard.iter().all(|c| fold::decided(c, &self.indices) != Some(false));
+        match cases.iter().filter(|(guard, _)| happens(guard)).collect::<Vec<_>>().as_slice() {
+            [] | [_] if cases.len() == 1 => {}
+            [(only, _)] => self.assumptions.extend(only.iter().cloned()),
+            _ => self.split.push(if outcome { condition } else { build::opposite(exprs, condition) }),
         }
     }
 

@@ -62,7 +62,7 @@ const MAX_SWEEPS: usize = 6;
 /// let ast = gradix::syntax::parse("input x[N]; y[i in 0..N] = sum[k in 0..=i] x[k]").unwrap();
 /// let program = gradix::resolve(&ast, &[]).unwrap().program;
 /// let scanned = gradix::scan(&program, &[1e6]).unwrap();
-/// assert!(gradix::print(&scanned).unwrap().contains("y[i] = x[i] + (if i >= 1 then y[i - 1] else 0)"));
+/// assert!(gradix::print(&scanned).unwrap().contains("y[i] = x[i] + pad(y[i - 1], 0)"));
 /// ```
 pub fn scan(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> {
     let named = program.params.iter().map(|param| param.name.clone());

@@ -22,7 +22,7 @@ pub(super) fn recognise(source: &str, tokens: &[Token], taken: &Taken) -> Option
     if line.places().len() > LONGEST_STATEMENT_TOKENS {
         return None;
     }
-    let forms: [&dyn Fn() -> Option<Form>; 9] = [
+    let forms: [&dyn Fn() -> Option<Form>; 10] = [
         &|| line.loop_header(),
         &|| line.function(),
         &|| line.lambda(),
@@ -30,6 +30,7 @@ pub(super) fn recognise(source: &str, tokens: &[Token], taken: &Taken) -> Option
         &|| line.comprehension(),
         &|| line.range_call(),
         &|| line.random(),
+        &|| line.big_operator(),
         &|| line.reduction(),
         &|| line.conditional(),
     ];
@@ -68,6 +69,14 @@ pub(crate) fn function(name: &str) -> Option<&'static str> {
 /// Whether a word is a reduction in programs that do not take it as a name.
 pub(crate) fn is_reduction(word: &str) -> bool {
     words::reduction(word).is_some()
+}
+
+/// The reduction that a sign such as `Σ` or a name such as `sum_` begins with, and what is behind it.
+fn big_operator(word: &str) -> Option<(&'static str, &str)> {
+    const SIGNS: &[(&str, &str)] = &[("Σ", "sum"), ("∑", "sum"), ("Π", "prod"), ("∏", "prod")];
+    const NAMES: &[(&str, &str)] = &[("sum_", "sum"), ("prod_", "prod"), ("max_", "max"), ("min_", "min")];
+    let sign = SIGNS.iter().find_map(|(sign, op)| Some((*op, word.strip_prefix(sign)?)));
+    sign.or_else(|| NAMES.iter().find(|(name, _)| *name == word).map(|(_, op)| (*op, "")))
 }
 
 /// The indices in the name of a reduction such as `sum_i`, and the reduction.
@@ -328,6 +337,43 @@ impl<'a> Line<'a> {
                 hint: hint.into(),
             })
         })
+    }
+
+    /// `Σ_i x[i]`, `sum_{i, j} a[i, j]`, `∑_{i=1}^{N} x[i]`
+    fn big_operator(&self) -> Option<Form> {
+        self.find(|at| {
+            let (op, rest) = big_operator(self.word(at)).filter(|_| self.taken.place(self.word(at)).is_none())?;
+            let (below, next) = match rest.is_empty() && self.word(at + 1).starts_with('_') {
+                true => (self.word(at + 1), at + 2),
+                false => (rest, at + 1),
+            };
+            let (indices, end) = match (below.trim_start_matches('_'), self.kind(next)) {
+                (_, TokenKind::Bad) => self.between_braces(next)?,
+                ("", TokenKind::OpenBracket) => (self.items(next).0.join(", "), self.items(next).1),
+                (indices, _) if op != self.word(at).trim_end_matches('_') => (indices_in(indices).join(", "), next),
+                _ => return None,
+            };
+            if indices.is_empty() || !self.begins_operand(end) {
+                return None;
+            }
+            let body = self.text(end, self.end_of_product(end));
+            let message = "the indices of a reduction stand in brackets behind its name".into();
+            Some(Form { message, span: self.span(at, end), hint: format!("write `{op}[{indices}] {body}`") })
+        })
+    }
+
+    /// What stands between the braces at `open`, a range if there is one, and the place behind; `{i=1}^{N}` is `i in 1..=N`.
+    fn between_braces(&self, open: usize) -> Option<(String, usize)> {
+        let closing = |from: usize| self.places().find(|&at| at > from && self.word(at) == "}");
+        let close = closing(open).filter(|_| self.word(open) == "{")?;
+        let text = self.text(open + 1, close);
+        let Some((index, low)) = text.split_once('=') else { return Some((text.to_string(), close + 1)) };
+        let (high, end) = match (self.kind(close + 1), self.word(close + 2)) {
+            (TokenKind::Power, "{") => (self.text(close + 3, closing(close + 2)?), closing(close + 2)? + 1),
+            (TokenKind::Power, high) => (high, close + 3),
+            _ => return None,
+        };
+        Some((format!("{} in {}..={high}", index.trim(), low.trim()), end))
     }
 
     /// `sum_i x[i]`, `mean[i] x[i]`, `argmax[i] x[i]`

@@ -6,12 +6,12 @@
 
 /* x - n (p1 + p2 + p3), rounded about once, where p1 is the nearest number to a multiple of pi and n p1 is near x. */
 GX_INLINE gx_v gx_trig_reduce(gx_v x, gx_v n, gx_t p1, gx_t p2, gx_t p3) {
-    gx_v r = gx_remainder(x, n, gx_all(p1));
 #if defined(GX_FUSED)
-    return gx_fnma(n, gx_all(p3), gx_fnma(n, gx_all(p2), r));
+    return gx_fnma(n, gx_all(p3), gx_fnma(n, gx_all(p2), gx_fnma(n, gx_all(p1), x)));
 #else
-    gx_pair p = gx_two_product(n, gx_all(p2)), d = gx_two_sum(r, -p.hi);
-    return d.hi + ((d.lo - p.lo) - n * gx_all(p3));
+    gx_pair q = gx_two_product(n, gx_all(p1)), r = gx_two_sum(x - q.hi, -q.lo);
+    gx_pair p = gx_two_product(n, gx_all(p2)), d = gx_two_sum(r.hi, -p.hi);
+    return d.hi + ((r.lo + (d.lo - p.lo)) - n * gx_all(p3));
 #endif
 }
 
