@@ -235,5 +235,6 @@ fn independent_mask(program: &mut Program, full: &mut Definition, context: &[Con
         return None;
     }
     full.body = a;
+    full.assumptions.extend(guard::facts(&program.exprs, c, true));
     Some(c)
 }

@@ -20,7 +20,7 @@ mod share;
 
 use crate::diagnostic::{Diagnostic, Result, counted};
 use crate::program::{Program, TensorId, fold, verify};
-use crate::simplify::{self, tidy};
+use crate::simplify::{self, narrow, tidy};
 use crate::timings::timed;
 use reverse::{Reverse, Seed};
 use std::collections::{HashMap, HashSet};
@@ -236,14 +236,20 @@ fn complete(
     collect::collect(out, given);
     let mut moved = simplify::run(out, generated.clone(), taken, prune)?;
     // What was put into its reader may have more in common there.
-    let [given, generated] =
-        [given, &generated].map(|ids| ids.iter().filter_map(|id| moved.get(id).copied()).collect());
+    let [given, mut generated] =
+        [given, &generated].map(|ids| ids.iter().filter_map(|id| moved.get(id).copied()).collect::<HashSet<_>>());
     let mut closer = out.clone();
     if collect::collect(&mut closer, &given) {
         *out = closer;
-        follow(&mut moved, &simplify::run(out, generated, taken, prune)?);
+        let again = simplify::run(out, generated.clone(), taken, prune)?;
+        generated = generated.iter().filter_map(|id| again.get(id).copied()).collect();
+        follow(&mut moved, &again);
     }
     // As for a program that is read: the derivative is the program that its text is.
+    let context = out.size_context();
+    if narrow::to_readers(out, &context) {
+        follow(&mut moved, &simplify::run(out, generated, taken, prune)?);
+    }
     fold::drop_excluded(out);
     follow(&mut moved, &tidy::tidy(out, prune).0);
     debug_assert_eq!(verify(out), Ok(()));

@@ -10,11 +10,14 @@ use crate::domain::bounds;
 use crate::domain::guard::Guard;
 use crate::lift;
 use crate::program::expr::Rewriter;
-use crate::program::{BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, UnaryOp};
+use crate::program::{BinaryOp, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, ReduceOp, UnaryOp};
 use std::collections::{BTreeMap, HashMap};
 
 /// A part that costs less than this is computed again.
 const MIN_COST: u64 = 3;
+
+/// What a function costs, in additions.
+const ELEMENTARY_COST: u64 = 8;
 
 /// Replaces costly common parts of the flows by accesses to new definitions over the indices of
 /// `definition` and then the `batch` indices.
@@ -28,7 +31,8 @@ pub fn share(
     // A sum would need an intermediate value for each of its terms, so it has to be worth more.
     let allowed = if definition.reduction.is_some() { 8 } else { 3 };
     let total: u64 = flows.iter().map(|f| cost(&program.exprs, f.value)).sum();
-    if total <= allowed * (cost(&program.exprs, definition.body) + 1) {
+    let exponential = if definition.reduction == Some(ReduceOp::LogSumExp) { ELEMENTARY_COST } else { 0 };
+    if total <= allowed * (cost(&program.exprs, definition.body) + exponential + 1) {
         return Ok(());
     }
     let mut groups: BTreeMap<Guard, Vec<usize>> = BTreeMap::new();
@@ -91,7 +95,7 @@ fn cost(exprs: &Exprs, root: ExprId) -> u64 {
     let price = |id: &ExprId| match &exprs[*id] {
         Expr::Constant(_) | Expr::Index(_) | Expr::Access(..) => 0,
         Expr::Unary(UnaryOp::Neg | UnaryOp::Stop, _) => 0,
-        Expr::Unary(..) => 8,
+        Expr::Unary(..) => ELEMENTARY_COST,
         Expr::Binary(op, ..) if *op == BinaryOp::Div || op.is_elementary() => 4,
         Expr::Binary(..) | Expr::Select(..) => 1,
     };

@@ -23,7 +23,7 @@ pub fn orient(program: &mut Program, sizes: &[f64]) -> bool {
     let mut changed = false;
     for site in std::mem::take(&mut program.definitions) {
         let fits = site.reduction == Some(ReduceOp::Sum) && !lazy.contains(&site.tensor);
-        match fits.then(|| groups(&mut program.exprs, &site, &large)).flatten() {
+        match fits.then(|| groups(&program.exprs, &site, &large)).flatten() {
             Some(groups) => {
                 let main = apart(program, &site, &groups);
                 program.definitions.push(main);
@@ -52,16 +52,15 @@ impl Group {
 }
 
 /// The terms of a sum in groups none of which reads a large tensor in two orders, if several are needed.
-fn groups(exprs: &mut Exprs, site: &Definition, large: &HashSet<TensorId>) -> Option<Vec<Group>> {
-    if asks_for_outputs(site) {
+fn groups(exprs: &Exprs, site: &Definition, large: &HashSet<TensorId>) -> Option<Vec<Group>> {
+    if chain(exprs, site.body) != Some(Chain::Sum) || asks_for_outputs(site) {
         return None;
     }
     let mut groups: Vec<Group> = Vec::new();
-    for (negative, term) in terms(exprs, site, large) {
+    for (negative, term) in links(exprs, site.body, Chain::Sum) {
         let reads = reads(exprs, term, site.indices.len(), large);
-        if !is_in_one_order(&reads) {
-            return None;
-        }
+        let own = Group { reads: reads.clone(), ..Group::default() };
+        own.fit(&reads)?;
         let fits = groups.iter().enumerate().filter_map(|(place, group)| Some((group.fit(&reads)?, place)));
         // The best fit, and the first of those.
         let best = fits.max_by_key(|(fit, place)| (*fit, usize::MAX - place)).map(|(_, place)| place);
@@ -73,38 +72,6 @@ fn groups(exprs: &mut Exprs, site: &Definition, large: &HashSet<TensorId>) -> Op
         groups[place].reads.extend(reads);
     }
     (groups.len() > 1).then_some(groups)
-}
-
-/// The terms of a sum; of `f * (s[i, j] + s[j, i])` they are `f * s[i, j]` and `f * s[j, i]`.
-fn terms(exprs: &mut Exprs, site: &Definition, large: &HashSet<TensorId>) -> Vec<(bool, ExprId)> {
-    let mut terms = Vec::new();
-    for (negative, term) in links(exprs, site.body, Chain::Sum) {
-        match is_in_one_order(&reads(exprs, term, site.indices.len(), large)) {
-            true => terms.push((negative, term)),
-            false => terms.extend(distributed(exprs, term).into_iter().map(|(n, term)| (n != negative, term))),
-        }
-    }
-    terms
-}
-
-/// A product with a sum among its factors as a sum of products.
-fn distributed(exprs: &mut Exprs, term: ExprId) -> Vec<(bool, ExprId)> {
-    let mut factors = links(exprs, term, Chain::Product);
-    let sum = factors.iter().position(|&(below, factor)| !below && chain(exprs, factor) == Some(Chain::Sum));
-    let Some(sum) = sum.map(|place| factors.remove(place).1) else { return vec![(false, term)] };
-    let summands = links(exprs, sum, Chain::Sum);
-    let mut product = |summand| {
-        factors.iter().fold(summand, |product, &(below, factor)| match below {
-            true => build::divide(exprs, product, factor),
-            false => build::multiply(exprs, product, factor),
-        })
-    };
-    summands.into_iter().map(|(negative, summand)| (negative, product(summand))).collect()
-}
-
-/// Whether no tensor is read in two orders.
-fn is_in_one_order(reads: &[(TensorId, Order)]) -> bool {
-    reads.iter().all(|(tensor, order)| reads.iter().all(|(t, o)| t != tensor || o == order))
 }
 
 /// The large tensors that a term reads, and in which order.

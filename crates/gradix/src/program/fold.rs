@@ -215,8 +215,9 @@ impl Rules for Excluded<'_> {
             Some(false) => b,
         };
         // What depends on fewer indices would be a definition of its own.
+        let shorter = exprs.add(Expr::Select(condition, a, b));
         let used = |id| exprs.used_indices(id, self.0.len());
-        if used(kept) == used(choice) { kept } else { exprs.add(Expr::Select(condition, a, b)) }
+        [kept, shorter].into_iter().find(|&id| used(id) == used(choice)).unwrap_or(choice)
     }
 }
 

@@ -66,8 +66,12 @@ impl Resolver {
         let i = frame.scope.first().map_or("i", |(index, _)| index);
         let run = |at: usize| running(&arguments[at], &k, i);
         Some(match (function, shown.as_slice()) {
-            ("softmax", [_]) => format!("write 'exp({0} - logsumexp[{k}] {1})' for element {2}", run(0).0, run(0).1, run(0).2),
-            ("log_softmax", [_]) => format!("write '{0} - logsumexp[{k}] {1}' for element {2}", run(0).0, run(0).1, run(0).2),
+            ("softmax", [_]) => {
+                format!("write 'exp({0} - logsumexp[{k}] {1})' for element {2}", run(0).0, run(0).1, run(0).2)
+            }
+            ("log_softmax", [_]) => {
+                format!("write '{0} - logsumexp[{k}] {1}' for element {2}", run(0).0, run(0).1, run(0).2)
+            }
             ("logsumexp", [_]) => format!("write 'logsumexp[{k}] {}'", run(0).1),
             ("mean" | "average" | "avg", [_]) => format!("write 'mean[{k}] {}'", run(0).1),
             ("norm", [_]) => format!("write 'sqrt(sum[{k}] {}^2)'", run(0).1),

@@ -369,7 +369,8 @@ impl Resolver {
     /// A value where the condition has this outcome.
     fn branch(&mut self, condition: CondId, outcome: bool, value: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
         let (assumed, split) = (frame.assumptions.len(), frame.split.len());
-        frame.assume(&mut self.program.exprs, condition, outcome);
+        let context = self.program.size_context();
+        frame.assume(&mut self.program.exprs, condition, outcome, &context);
         let value = self.value(value, frame)?;
         frame.assumptions.truncate(assumed);
         frame.split.truncate(split);

@@ -10,13 +10,15 @@
 //! ```
 
 use crate::domain::{guard, system};
+use crate::lift;
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
-    ReduceOp, Relation, UnaryOp,
+    ReduceOp, Relation, TensorId, TensorKind, UnaryOp, distinct,
 };
 use gradix_int::Int;
+use std::collections::HashMap;
 
 /// Narrows the reductions that are `open`, and says whether one changed.
 pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Definition) -> bool) -> bool {
@@ -35,6 +37,70 @@ pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Defi
         }
     }
     changed
+}
+
+/// Gives what is nested and read at one place the ranges that its text would have there, those of its reader, if they are
+/// narrower. Says whether one changed.
+pub fn to_readers(program: &mut Program, context: &[Constraint]) -> bool {
+    let mut reads: HashMap<TensorId, Vec<(usize, Vec<Affine>)>> = HashMap::new();
+    for (place, definition) in program.definitions.iter().enumerate() {
+        for (tensor, subscripts) in program.exprs.accesses(definition.body) {
+            reads.entry(tensor).or_default().push((place, subscripts.to_vec()));
+        }
+    }
+    let mut changed = false;
+    // Readers stand behind what they read.
+    for place in (0..program.definitions.len()).rev() {
+        let tensor = program.definitions[place].tensor;
+        let once = reads.get(&tensor).filter(|_| program[tensor].kind == TensorKind::Nested).map(Vec::as_slice);
+        let Some([(reader, subscripts)]) = once else { continue };
+        let outputs: Option<Vec<usize>> = subscripts.iter().map(Affine::as_index).collect();
+        let outputs = outputs.filter(|outputs| distinct(outputs.iter()).len() == outputs.len());
+        let Some(ranges) = outputs.and_then(|outputs| ranges_in(program, place, *reader, &outputs, context)) else {
+            continue;
+        };
+        for (index, range) in program.definitions[place].indices.iter_mut().zip(ranges) {
+            if range != index.range && is_within(&range, &index.range) {
+                index.range = range;
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// Whether every bound of the outer range is plainly kept by a bound of the inner one.
+fn is_within(inner: &Range, outer: &Range) -> bool {
+    let at_most = |a: &Affine, b: &Affine| (b.clone() - a.clone()).as_constant().is_some_and(|n| *n >= Int::ZERO);
+    outer.low.iter().all(|old| inner.low.iter().any(|new| at_most(old, new)))
+        && outer.high.iter().all(|old| inner.high.iter().any(|new| at_most(new, old)))
+}
+
+/// The ranges of a reduction's outputs, which are these indices of its reader, as the reader says.
+fn ranges_in(
+    program: &mut Program,
+    place: usize,
+    reader: usize,
+    outputs: &[usize],
+    context: &[Constraint],
+) -> Option<Vec<Range>> {
+    let [own, reader] = [place, reader].map(|place| program.definitions[place].clone());
+    let around = reader.indices.len();
+    let reduced = (0..own.indices.len() - own.rank).map(|place| around + place);
+    let map: Vec<Affine> = outputs.iter().copied().chain(reduced).map(Affine::index).collect();
+    let moved = |rows: &[Constraint]| rows.iter().map(|row| row.with_indices(&map)).collect::<Vec<_>>();
+    let inner = own.indices[own.rank..].iter();
+    let inner = inner.map(|i| Index { name: i.name.clone(), range: i.range.map(|bound| bound.with_indices(&map)) });
+    let full = Definition {
+        indices: reader.indices.into_iter().chain(inner).collect(),
+        rank: around,
+        conditions: moved(&own.conditions),
+        assumptions: [reader.assumptions, reader.conditions, moved(&own.assumptions)].concat(),
+        body: lift::remap(&mut program.exprs, own.body, &map),
+        ..own
+    };
+    let (narrowed, _) = lift::narrowed(program, &full, outputs, context).ok()?;
+    Some(narrowed.indices[..narrowed.rank].iter().map(|index| index.range.clone()).collect())
 }
 
 fn reduced_rows(definition: &Definition) -> Vec<Constraint> {
