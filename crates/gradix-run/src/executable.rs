@@ -27,7 +27,6 @@ use crate::array::{Array, element_count};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::gradient::shape;
-use crate::host::host;
 use crate::interp::interp;
 use crate::machine::Machine;
 use crate::native::Settings;
@@ -352,7 +351,7 @@ fn engine(
         // That there is no compiler is nothing to speak of, unless one was named.
         Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
     };
-    let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &host());
+    let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &settings.target());
     let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
     let nest = compiled.map_err(refused)?.nest;
     let native = |compiler| Machine::native(program, nest.clone(), dtype, &compiler, settings);

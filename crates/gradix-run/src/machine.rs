@@ -83,6 +83,7 @@ enum Stage {
         time: usize,
         steps: i64,
         falling: bool,
+        window: Option<nest::Window>,
         stages: Vec<Stage>,
     },
 }
@@ -98,7 +99,8 @@ impl Stage {
             nest::Stage::Time(time) => {
                 let stages = Stage::at(&time.stages, sizes)?;
                 let ParamId(own) = time.param;
-                Some(Stage::Time { time: own as usize, steps: number(&time.steps)?, falling: time.falling, stages })
+                let (steps, falling, window) = (number(&time.steps)?, time.falling, time.window);
+                Some(Stage::Time { time: own as usize, steps, falling, window, stages })
             }
         };
         stages.iter().map(each).collect()
@@ -334,9 +336,10 @@ impl<T: Element> Call<'_, T> {
                         }
                     }
                 }
-                Stage::Time { time, steps, falling, stages } => {
-                    for step in 0..*steps {
-                        self.sizes[*time] = if *falling { steps - 1 - step } else { step };
+                Stage::Time { time, steps, falling, window, stages } => {
+                    let Range { start, end } = window.map_or(0..*steps, |window| window.range(self.sizes, *steps));
+                    for step in 0..end - start {
+                        self.sizes[*time] = if *falling { end - 1 - step } else { start + step };
                         // SAFETY: as the caller promises; what was checked holds at all steps.
                         if !unsafe { self.stages(stages, kernels) } || interrupt::is_due() {
                             return false;

@@ -82,8 +82,10 @@ fn for_each_kernel(stages: &[Stage], sizes: &[Int], numbers: &mut Vec<i64>, run:
             }
             Stage::Time(time) => {
                 let steps = number(&time.steps);
-                for step in 0..steps {
-                    numbers[time.param.0 as usize] = if time.falling { steps - 1 - step } else { step };
+                let window = time.window.map_or(0..steps, |window| window.range(numbers, steps));
+                for step in 0..window.end - window.start {
+                    let value = if time.falling { window.end - 1 - step } else { window.start + step };
+                    numbers[time.param.0 as usize] = value;
                     for_each_kernel(&time.stages, sizes, numbers, run);
                 }
             }

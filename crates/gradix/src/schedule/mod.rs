@@ -13,10 +13,12 @@ mod order;
 pub mod print;
 mod reach;
 pub mod skew;
+mod slices;
 mod turn;
 
 pub use arrange::{arrange, lanes, name};
 pub use print::print;
+pub use slices::slices;
 
 use crate::nest::{Buffer, Kernel, LoopId};
 use crate::program::{Affine, Definition, Exprs, Program, TensorId};

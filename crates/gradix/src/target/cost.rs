@@ -120,6 +120,10 @@ pub const KEPT_VALUE_ADDITIONS: f64 = 3.0;
 pub const LARGE_PART_ADDITIONS: f64 = 8.0;
 /// What is less costly than this is computed again by each definition that needs it.
 pub const SHARED_VALUE_ADDITIONS: f64 = 4.0;
+/// A function of one element that takes as many is worth an element of its own, if it is evaluated at several places.
+pub const ELEMENT_ADDITIONS: f64 = 6.0;
+/// How often it is evaluated for each element, at least.
+pub const ELEMENT_USES: f64 = 1.9;
 /// The least operation.
 pub const LEAST_ADDITIONS: f64 = 1.0;
 /// What has to be gained, as a share of the work of the definitions that change.
@@ -220,6 +224,13 @@ pub const TILE_VALUES: f64 = 64.0;
 pub const L2_SHARE_OF_LOCALS: f64 = 7.0 / 8.0;
 /// The same where every tile is a few rows, and what it keeps from tile to tile should be close.
 pub const L2_SHARE_OF_RINGS: f64 = 1.0 / 16.0;
+
+// ---- `divide`: what goes along with the steps of a recurrence.
+
+/// What takes more additions than this for each element of the recurrence that it reads is done for all steps at once.
+pub const FOLLOWER_ADDITIONS: f64 = 64.0;
+/// A step with fewer elements than this is over before it pays to read it while it is near.
+pub const FOLLOWED_ELEMENTS: f64 = 256.0;
 
 // ---- `waves`: recurrences in two ordered indices.
 
