@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book bench compare growth bench-compiler bench-python bench-loops fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book bench compare survey growth bench-compiler bench-python bench-loops fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -67,6 +67,12 @@ bench:
 compare:
 	cargo build --release
 	python3 bench/compare.py --before $(BEFORE) --output target/compare.md
+
+# Every program beside the least that it could take, and beside JAX; writes docs/survey.md.
+survey:
+	cargo build --release -p gradix-cli
+	bench/setup.sh
+	bench/.venv/bin/python bench/survey/survey.py --fresh
 
 # How time grows with sizes and programs; writes docs/growth.md.
 growth:

@@ -105,6 +105,16 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Whether it tells how long passes take.
+    pub fn has_timings(&self) -> bool {
+        match self {
+            Command::Eval(arguments) => arguments.timings,
+            Command::Bench(arguments) => arguments.timings,
+            Command::Explain(arguments) => arguments.timings,
+            _ => false,
+        }
+    }
 }
 
 /// Where the program comes from, and how much is said about it.
@@ -230,6 +240,9 @@ pub struct EvalArguments {
     /// Results or errors as one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Tell how long each pass takes, on standard error
+    #[arg(long)]
+    pub timings: bool,
 }
 
 /// How things are computed.
@@ -384,6 +397,9 @@ pub struct ExplainArguments {
     /// The type of numbers at that stage [default: f64]
     #[arg(long, value_enum, requires = "stage")]
     pub dtype: Option<Precision>,
+    /// Tell how long each pass takes, on standard error
+    #[arg(long)]
+    pub timings: bool,
 }
 
 /// A value on the way from a program to its code.
@@ -463,6 +479,9 @@ pub struct BenchArguments {
     /// One JSON object per line
     #[arg(long)]
     pub json: bool,
+    /// Tell how long each pass takes, on standard error
+    #[arg(long)]
+    pub timings: bool,
 }
 
 /// Arguments of `fmt`.

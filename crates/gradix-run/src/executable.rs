@@ -22,6 +22,7 @@ use std::sync::Arc;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{Program, TensorId};
+use gradix::timings::timed;
 
 use crate::array::{Array, element_count};
 use crate::element::Element;
@@ -351,7 +352,10 @@ fn engine(
         // That there is no compiler is nothing to speak of, unless one was named.
         Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
     };
-    let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &settings.target());
+    let compiled = timed("compile", || {
+        let program = timed("assume", || reliance.program(program));
+        gradix::compile(&program, reliance.sizes(), dtype.real(), &settings.target())
+    });
     let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
     let nest = compiled.map_err(refused)?.nest;
     let native = |compiler| Machine::native(program, nest.clone(), dtype, &compiler, settings);

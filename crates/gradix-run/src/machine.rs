@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
-use gradix::nest::{self, Buffer, Lifetime, MAX_SIZE, Scope, Verified};
-use gradix::program::{Affine, Param, ParamId, ParamKind, Program, TensorId};
+use gradix::emit::c::parts::parts;
+use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Scope, Verified};
+use gradix::program::{Param, ParamKind, Program, TensorId};
+use gradix::timings::timed;
 
 use crate::buffers::{Block, padded};
 use crate::element::Element;
@@ -20,8 +22,9 @@ use crate::files::Dtype;
 use crate::layout;
 use crate::native::{self, Compiler, Kernels, Settings};
 use crate::note::Note;
+use crate::stages::Stages;
 use crate::vm::Vm;
-use crate::{interrupt, memory, threads};
+use crate::{memory, threads};
 
 /// A nest that can be run, with the memory that it works in.
 pub struct Machine {
@@ -65,46 +68,10 @@ struct Plan {
     /// The places of temporaries; 0 for other buffers.
     offsets: Vec<usize>,
     kernels: Vec<Share>,
-    stages: Vec<Stage>,
+    stages: Stages,
     translated: Option<Arc<Translated>>,
     temporary_bytes: usize,
     local_bytes: usize,
-}
-
-/// When kernels are run; times are the numbers of sizes.
-#[derive(Clone, Debug)]
-enum Stage {
-    /// If each of these steps is below a number.
-    Kernel {
-        number: usize,
-        below: Vec<(usize, i64)>,
-    },
-    Time {
-        time: usize,
-        steps: i64,
-        falling: bool,
-        window: Option<nest::Window>,
-        stages: Vec<Stage>,
-    },
-}
-
-impl Stage {
-    fn at(stages: &[nest::Stage], sizes: &[Int]) -> Option<Vec<Stage>> {
-        let number = |affine: &Affine| i64::try_from(&nest::evaluate(affine, sizes)).ok();
-        let each = |stage: &nest::Stage| match stage {
-            nest::Stage::Kernel(kernel, below) => {
-                let below = below.iter().map(|(ParamId(time), steps)| Some((*time as usize, number(steps)?)));
-                Some(Stage::Kernel { number: *kernel, below: below.collect::<Option<_>>()? })
-            }
-            nest::Stage::Time(time) => {
-                let stages = Stage::at(&time.stages, sizes)?;
-                let ParamId(own) = time.param;
-                let (steps, falling, window) = (number(&time.steps)?, time.falling, time.window);
-                Some(Stage::Time { time: own as usize, steps, falling, window, stages })
-            }
-        };
-        stages.iter().map(each).collect()
-    }
 }
 
 /// A kernel's work.
@@ -128,9 +95,9 @@ impl Machine {
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
         let mut compiled = Compiled::new(program, nest, dtype);
-        let text = gradix::emit::c(&compiled.nest, dtype.real());
+        let texts = timed("emit", || parts(&compiled.nest, dtype.real(), threads::default_threads()));
         let (kernels, notes) =
-            native::load(&text, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
+            native::load(&texts, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
         compiled.code = Code::Native(kernels);
         Ok((Machine::from(Arc::new(compiled), None), notes))
     }
@@ -190,7 +157,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](interrupt). [`prepare`](Self::prepare) has been called with the same sizes
+    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](crate::interrupt). [`prepare`](Self::prepare) has been called with the same sizes
     /// and number of threads.
     ///
     /// # Panics
@@ -222,11 +189,13 @@ impl Machine {
         let locals: Vec<*mut T> = self.locals.iter().map(|block| block.start().cast()).collect();
         let translated = plan.translated.as_deref().and_then(T::translated);
         let threads = threads.min(locals.len());
-        let mut call =
-            Call { code, translated, sizes: &mut plan.numbers, pointers: &pointers, locals: &locals, threads };
-        // SAFETY: the call was made from sizes whose checks hold, and from buffers with the elements that the nest touches,
-        // as the caller promises.
-        unsafe { call.stages(&plan.stages, &mut plan.kernels) }
+        let Plan { numbers, kernels, stages, .. } = plan;
+        stages.run(numbers, &mut |kernel, sizes| {
+            let call = Call { code, translated, sizes, pointers: &pointers, locals: &locals, threads };
+            // SAFETY: the call was made from sizes whose checks hold (at all steps), and from buffers with the elements that
+            // the nest touches, as the caller promises.
+            unsafe { call.kernel(kernel, &mut kernels[kernel]) }
+        })
     }
 
     /// The bytes that are held besides inputs and outputs.
@@ -272,7 +241,7 @@ impl Compiled {
             (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F32)),
         };
         let translated = translated.transpose().map_err(|error| Note::new(error.message))?.map(Arc::new);
-        let stages = Stage::at(&self.nest.stages, &nest_sizes).ok_or_else(too_large)?;
+        let stages = Stages::new(&self.nest.stages, &nest_sizes).ok_or_else(too_large)?;
         let sizes = sizes.to_vec();
         Ok(Plan { sizes, numbers, offsets, kernels, stages, translated, temporary_bytes, local_bytes })
     }
@@ -310,7 +279,7 @@ impl Compiled {
 struct Call<'a, T> {
     code: &'a Code,
     translated: Option<&'a Vm<T>>,
-    sizes: &'a mut [i64],
+    sizes: &'a [i64],
     pointers: &'a [*mut T],
     locals: &'a [*mut T],
     threads: usize,
@@ -320,43 +289,11 @@ struct Call<'a, T> {
 unsafe impl<T: Element> Sync for Call<'_, T> {}
 
 impl<T: Element> Call<'_, T> {
-    /// Runs stages one after the other, for all steps; `false` if the run was interrupted.
-    ///
-    /// # Safety
-    ///
-    /// The call was made from sizes whose checks hold, and from buffers with the elements that the nest touches.
-    unsafe fn stages(&mut self, stages: &[Stage], kernels: &mut [Share]) -> bool {
-        for stage in stages {
-            match stage {
-                Stage::Kernel { number, below } => {
-                    if below.iter().all(|(time, steps)| self.sizes[*time] < *steps) {
-                        // SAFETY: as the caller promises.
-                        if !unsafe { self.kernel(*number, &mut kernels[*number]) } {
-                            return false;
-                        }
-                    }
-                }
-                Stage::Time { time, steps, falling, window, stages } => {
-                    let Range { start, end } = window.map_or(0..*steps, |window| window.range(self.sizes, *steps));
-                    for step in 0..end - start {
-                        self.sizes[*time] = if *falling { end - 1 - step } else { start + step };
-                        // SAFETY: as the caller promises; what was checked holds at all steps.
-                        if !unsafe { self.stages(stages, kernels) } || interrupt::is_due() {
-                            return false;
-                        }
-                    }
-                    self.sizes[*time] = 0;
-                }
-            }
-        }
-        true
-    }
-
     /// Runs a kernel on all threads, unless it is quick; `false` if it was interrupted.
     ///
     /// # Safety
     ///
-    /// As for [`stages`](Self::stages).
+    /// The call was made from sizes whose checks hold, and from buffers with the elements that the nest touches.
     unsafe fn kernel(&self, number: usize, share: &mut Share) -> bool {
         let threads = if share.quick { 1 } else { self.threads.min(share.items) };
         let start = Instant::now();

@@ -416,7 +416,7 @@ fn what_does_not_fit_into_memory_is_computed_again_with_the_same_bits() {
         for (steps, backend) in [(100, Backend::Vm), (100, Backend::Native), (97, Backend::Vm), (17, Backend::Vm)] {
             let sizes = sizes(&gradient, &[("N", 40), ("T", steps)]);
             let inputs = inputs(&gradient, &sizes);
-            let mut run = |memory: Option<u64>, threads: usize| {
+            let run = |memory: Option<u64>, threads: usize| {
                 let settings = Settings { memory, ..settings() };
                 let mut executable =
                     Executable::with_settings(&gradient, &sizes, Dtype::F64, backend, Some(threads), &settings);
