@@ -8,13 +8,13 @@
 //! ```
 //!
 //! With segments of about the square root of all steps, that is about twice as many states. Each step is computed in the same way
-//! both times, so that the bits are those of the whole trajectory.
+//! both times, so that its bits are those of the whole trajectory.
 
 use super::{Divided, Part, Stage, Window, parts_of, with_times};
-use crate::domain::guard;
+use crate::domain::{guard, system};
 use crate::program::{
-    Affine, Constraint, Definition, Index, Param, ParamId, ParamKind, Program, Range, Tensor, TensorId, TensorKind,
-    build, names,
+    Affine, Constraint, Definition, Expr, Index, Param, ParamId, ParamKind, Program, Range, Tensor, TensorId,
+    TensorKind, build, names,
 };
 use crate::scalar::Real;
 use gradix_int::Int;
@@ -45,6 +45,8 @@ struct Trajectory {
     rings: Vec<(TensorId, usize)>,
     /// How many steps back it is read, at most.
     back: i64,
+    /// How many steps ahead of the one that goes back: those have been computed again for the segment before.
+    ahead: i64,
 }
 
 impl Trajectory {
@@ -63,7 +65,7 @@ fn trajectory(divided: &Divided, forth: usize, back: usize) -> Option<Trajectory
     let ((rising, false), (falling, true)) = (level(forth)?, level(back)?) else { return None };
     let places: Vec<Vec<usize>> = divided.stages.iter().map(parts_of).collect();
     let place = |part: usize| places.iter().position(|parts| parts.contains(&part));
-    let mut found = Trajectory { whole: Vec::new(), rings: Vec::new(), back: 1 };
+    let mut found = Trajectory { whole: Vec::new(), rings: Vec::new(), back: 1, ahead: 0 };
     for &number in &places[forth] {
         let Part { outputs, fixed, .. } = &divided.parts[number];
         for (tensor, fixed) in outputs.iter().zip(fixed).filter(|(tensor, _)| !divided.whole.outputs.contains(tensor)) {
@@ -73,7 +75,7 @@ fn trajectory(divided: &Divided, forth: usize, back: usize) -> Option<Trajectory
         }
     }
     let all = || found.whole.iter().map(|own| (own, true)).chain(found.rings.iter().map(|own| (own, false)));
-    let mut most = 1;
+    let (mut most, mut ahead) = (1, 0);
     for (&(tensor, dimension), is_whole) in all() {
         for (number, part) in divided.parts.iter().enumerate() {
             let Some(input) = part.inputs.iter().position(|input| *input == tensor) else { continue };
@@ -83,18 +85,46 @@ fn trajectory(divided: &Divided, forth: usize, back: usize) -> Option<Trajectory
                 own if forth < own && own < back => divided.whole[tensor].extents[dimension].shift(-1),
                 _ => return None,
             };
-            for definition in &part.program.definitions {
-                for (read, subscripts) in part.program.exprs.accesses(definition.body) {
-                    if read == TensorId(input as u32) {
-                        let steps = i64::try_from((now.clone() - subscripts[dimension].clone()).as_constant()?).ok()?;
-                        most = (0..MAX_BACK).contains(&steps).then(|| most.max(steps))?;
-                    }
-                }
+            for (read_back, read_ahead) in reaches(&part.program, TensorId(input as u32), dimension, &now)? {
+                let goes_ahead = read_ahead > 0 && place(number)? != back;
+                (most, ahead) = (!goes_ahead).then(|| (most.max(read_back), ahead.max(read_ahead)))?;
             }
         }
     }
-    found.back = most;
+    (found.back, found.ahead) = (most, ahead);
     (!found.whole.is_empty()).then_some(found)
+}
+
+/// How many steps back and ahead of one a part reads an input along a dimension; `None` if that is not known, or too far.
+fn reaches(program: &Program, input: TensorId, dimension: usize, now: &Affine) -> Option<Vec<(i64, i64)>> {
+    let (mut exprs, context) = (program.exprs.clone(), program.size_context());
+    let mut found = Vec::new();
+    for definition in program.definitions.iter().filter(|definition| program.exprs.reads(definition.body, input)) {
+        let domain = definition.domain();
+        for (access, guards) in guard::guarded_accesses(&mut exprs, definition.body) {
+            let Expr::Access(read, subscripts) = &program.exprs[access] else { continue };
+            if *read == input {
+                let back = now.clone() - subscripts[dimension].clone();
+                let known = guards.into_iter().map(|guard| [context.as_slice(), &domain, &guard].concat());
+                found.extend(known.map(|known| reach(&known, &back)).collect::<Option<Vec<_>>>()?);
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Bounds of a number of steps, back and ahead, where this is known.
+fn reach(known: &[Constraint], back: &Affine) -> Option<(i64, i64)> {
+    if let Some(steps) = back.as_constant() {
+        let steps = i64::try_from(steps).ok().filter(|steps| (-MAX_BACK..MAX_BACK).contains(steps))?;
+        return Some((steps.max(0), (-steps).max(0)));
+    }
+    let most = |affine: &Affine| {
+        let is_bound =
+            |steps: &i64| system::implies(known, &Constraint::at_most(affine.shift(-*steps), Affine::constant(0)));
+        (0..MAX_BACK).find(is_bound)
+    };
+    Some((most(back)?, most(&-back.clone())?))
 }
 
 fn apply(divided: &mut Divided, (forth, back): (usize, usize), trajectory: &Trajectory, sizes: &[f64]) {
@@ -123,8 +153,8 @@ fn apply(divided: &mut Divided, (forth, back): (usize, usize), trajectory: &Traj
         Times { segment, before, segments: segments.clone(), longest: longest.clone(), size, back: trajectory.back };
     let (mut saves, mut restores) = (Vec::new(), Vec::new());
     for &(tensor, dimension) in trajectory.whole.iter().chain(&trajectory.rings) {
-        let kept =
-            divided.rings.get(&tensor).map_or(size + trajectory.back, |(_, kept)| (*kept).max(trajectory.back + 1));
+        let all = size + trajectory.back + trajectory.ahead;
+        let kept = divided.rings.get(&tensor).map_or(all, |(_, kept)| (*kept).max(trajectory.back + 1));
         divided.rings.insert(tensor, (dimension, kept));
         let states = add_states(divided, tensor, dimension, &times);
         for (part, list) in [

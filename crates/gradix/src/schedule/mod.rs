@@ -134,8 +134,18 @@ impl Member {
 
 /// The assumed number of values of every index of a definition, in the middle of those before it.
 pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
-    extents_at(definition, estimate, &|_| 0.5)
+    let at = |share: f64| extents_at(definition, estimate, &|_| share);
+    let (middle, has_points) = (at(MIDDLE), |extents: &Vec<f64>| extents.iter().all(|extent| *extent >= 1.0));
+    // Of `k in t + 1..=i`, the middle of all `i` is empty where `t` is in the middle of its steps.
+    match has_points(&middle) {
+        true => middle,
+        false => BESIDE_MIDDLE.map(at).into_iter().find(has_points).unwrap_or(middle),
+    }
 }
+
+/// Where an index is, as a share of its values: in its middle, or where there may be points that are not there.
+const MIDDLE: f64 = 0.5;
+const BESIDE_MIDDLE: [f64; 2] = [0.75, 0.25];
 
 /// The same where each index has gone through a share of its values.
 pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usize) -> f64) -> Vec<f64> {

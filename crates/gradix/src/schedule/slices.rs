@@ -6,11 +6,12 @@
 //!
 //! The elements of a column are far apart, and each is needed for all `i`.
 
+use super::reach::Reach;
 use crate::domain::system;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Constraint, Definition, ExprId, Exprs, Index, ParamKind, Program, Range, Tensor, TensorId, TensorKind,
-    distinct, names,
+    Affine, Atom, Constraint, Definition, ExprId, Exprs, Index, ParamId, ParamKind, Program, Range, Tensor, TensorId,
+    TensorKind, distinct, names,
 };
 use crate::schedule::extents;
 use crate::target::cost;
@@ -56,23 +57,33 @@ pub fn slices(program: &Program, sizes: &[f64]) -> Program {
     program
 }
 
-/// The columns of arguments that a reduction reads often enough to be copied.
+/// The columns at a step that a reduction reads often enough to be copied. What a view leaves out is in none.
 fn wanted(program: &Program, definition: &Definition, sizes: &[f64]) -> Vec<Slice> {
     if definition.reduction.is_none() {
         return Vec::new();
     }
     let points: f64 = extents(definition, sizes).iter().product();
+    let reach = Reach::of(program);
     let is_column = |tensor: TensorId, subscripts: &[Affine]| {
         let [first @ .., last] = subscripts else { return false };
         let elements: f64 = program[tensor].extents[..first.len()].iter().map(|e| e.estimate(&[], sizes)).product();
         program[tensor].kind == TensorKind::Input
-            && !last.uses_indices()
+            && is_at_step(program, last)
             && first.iter().any(|subscript| subscript.uses_indices())
             && is_inside(program, tensor, last)
+            && reach.held(program, tensor).as_ref() == Some(&program[tensor].extents)
             && points >= cost::READS_PER_COPIED_ELEMENT * elements
     };
     let columns = program.exprs.accesses(definition.body).filter(|(tensor, at)| is_column(*tensor, at));
     columns.filter_map(|(tensor, at)| Some((tensor, at.last()?.clone()))).collect()
+}
+
+/// Whether a subscript is decided by a step.
+fn is_at_step(program: &Program, subscript: &Affine) -> bool {
+    let is_time = |atom: &Atom| matches!(atom, Atom::Param(ParamId(p)) if matches!(program.params[*p as usize].kind, ParamKind::Time(_)));
+    let mut any = false;
+    subscript.visit_atoms(&mut |atom| any |= is_time(atom));
+    any && !subscript.uses_indices()
 }
 
 /// Whether the last subscript is inside of its tensor at every step.
