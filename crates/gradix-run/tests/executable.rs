@@ -410,7 +410,7 @@ const TRAJECTORIES: [(&str, &[&str]); 3] = [
     ),
     (
         "param N, T; input p0[N], q0[N], k
-         p[t in 0..=T, i in 0..N] = if t == 0 then p0[i] else p[t - 1, i] - k * sin(q[t - 1, i])
+         p[t in 0..=T, i in 0..N] = if t == 0 then p0[i] else p[t - 1, i] - k^2 * sin(q[t - 1, i])
          q[t in 0..=T, i in 0..N] = if t == 0 then q0[i] else q[t - 1, i] + p[t, i] / 8
          loss = sum[i] p[T, i] * q[T, i]
          output loss",

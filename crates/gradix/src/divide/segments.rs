@@ -79,13 +79,17 @@ fn trajectory(divided: &Divided, forth: usize, back: usize) -> Option<Trajectory
     for (&(tensor, dimension), is_whole) in all() {
         for (number, part) in divided.parts.iter().enumerate() {
             let Some(input) = part.inputs.iter().position(|input| *input == tensor) else { continue };
-            let now = match place(number)? {
-                own if own == forth => Affine::param(rising),
-                own if own == back && is_whole => Affine::param(falling),
-                own if forth < own && own < back => divided.whole[tensor].extents[dimension].shift(-1),
+            let last = divided.whole[tensor].extents[dimension].shift(-1);
+            let (now, always) = match place(number)? {
+                own if own == forth => (Affine::param(rising), None),
+                own if own == back && is_whole => (Affine::param(falling), None),
+                // A ring has its end when the last segment has been computed again.
+                own if own == back => (last.clone(), Some(Constraint::at_most(last, Affine::param(falling)))),
+                own if forth < own && own < back => (last, None),
                 _ => return None,
             };
-            for (read_back, read_ahead) in reaches(&part.program, TensorId(input as u32), dimension, &now)? {
+            let reads = Reads { program: &part.program, input: TensorId(input as u32), dimension, always };
+            for (read_back, read_ahead) in reads.reaches(&now)? {
                 let goes_ahead = read_ahead > 0 && place(number)? != back;
                 (most, ahead) = (!goes_ahead).then(|| (most.max(read_back), ahead.max(read_ahead)))?;
             }
@@ -95,22 +99,38 @@ fn trajectory(divided: &Divided, forth: usize, back: usize) -> Option<Trajectory
     (!found.whole.is_empty()).then_some(found)
 }
 
-/// How many steps back and ahead of one a part reads an input along a dimension; `None` if that is not known, or too far.
-fn reaches(program: &Program, input: TensorId, dimension: usize, now: &Affine) -> Option<Vec<(i64, i64)>> {
-    let (mut exprs, context) = (program.exprs.clone(), program.size_context());
-    let mut found = Vec::new();
-    for definition in program.definitions.iter().filter(|definition| program.exprs.reads(definition.body, input)) {
-        let domain = definition.domain();
-        for (access, guards) in guard::guarded_accesses(&mut exprs, definition.body) {
-            let Expr::Access(read, subscripts) = &program.exprs[access] else { continue };
-            if *read == input {
-                let back = now.clone() - subscripts[dimension].clone();
-                let known = guards.into_iter().map(|guard| [context.as_slice(), &domain, &guard].concat());
-                found.extend(known.map(|known| reach(&known, &back)).collect::<Option<Vec<_>>>()?);
+/// Where a part reads an input, along a dimension.
+struct Reads<'a> {
+    program: &'a Program,
+    input: TensorId,
+    dimension: usize,
+    /// What has to be known wherever it is read.
+    always: Option<Constraint>,
+}
+
+impl Reads<'_> {
+    /// How many steps back and ahead of one it reads; `None` if that is not known, or too far.
+    fn reaches(&self, now: &Affine) -> Option<Vec<(i64, i64)>> {
+        let (mut exprs, context) = (self.program.exprs.clone(), self.program.size_context());
+        let mut found = Vec::new();
+        for definition in &self.program.definitions {
+            let domain = definition.domain();
+            for (access, guards) in guard::guarded_accesses(&mut exprs, definition.body) {
+                let Expr::Access(read, subscripts) = &self.program.exprs[access] else { continue };
+                if *read == self.input {
+                    let back = now.clone() - subscripts[self.dimension].clone();
+                    let known = guards.iter().map(|guard| [context.as_slice(), &domain, guard].concat());
+                    found.extend(known.map(|known| self.reach(&known, &back)).collect::<Option<Vec<_>>>()?);
+                }
             }
         }
+        Some(found)
     }
-    Some(found)
+
+    fn reach(&self, known: &[Constraint], back: &Affine) -> Option<(i64, i64)> {
+        let is_fine = self.always.as_ref().is_none_or(|always| system::implies(known, always));
+        is_fine.then(|| reach(known, back))?
+    }
 }
 
 /// Bounds of a number of steps, back and ahead, where this is known.

@@ -7,6 +7,7 @@
 
 use super::hoist::compared;
 use super::work::elements;
+use crate::domain::reach::Reach;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, circles, distinct,
@@ -44,6 +45,7 @@ pub fn elements_once(program: &Program, sizes: &[f64]) -> Program {
         if same.len() < 2
             || same.iter().any(|own| own.is_compared)
             || points < cost::ELEMENT_USES * program[tensor].elements(sizes)
+            || !is_all_there(&program, tensor)
         {
             continue;
         }
@@ -55,6 +57,12 @@ pub fn elements_once(program: &Program, sizes: &[f64]) -> Program {
         }
     }
     program
+}
+
+/// Whether all elements of a tensor can be read: of a view, only what the program reads is there.
+fn is_all_there(program: &Program, tensor: TensorId) -> bool {
+    let Tensor { kind, extents, .. } = &program[tensor];
+    *kind != TensorKind::Input || Reach::of(program).held(program, tensor).as_ref() == Some(extents)
 }
 
 /// The costly functions of single elements of a definition, the largest of those inside of each other.

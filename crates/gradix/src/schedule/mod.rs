@@ -14,7 +14,6 @@ mod loops;
 mod marks;
 mod order;
 pub mod print;
-mod reach;
 pub mod skew;
 mod slices;
 mod turn;

@@ -6,7 +6,7 @@
 //!
 //! The elements of a column are far apart, and each is needed for all `i`.
 
-use super::reach::Reach;
+use crate::domain::reach::Reach;
 use crate::domain::system;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
