@@ -25,7 +25,7 @@ pub use slices::slices;
 use crate::nest::{Buffer, Kernel, LoopId};
 use crate::program::{Affine, Definition, Exprs, Program, TensorId};
 use crate::scalar::Real;
-use crate::target::Target;
+use crate::target::{Target, cost};
 use std::collections::BTreeMap;
 
 /// The decisions for a whole program.
@@ -133,18 +133,8 @@ impl Member {
 
 /// The assumed number of values of every index of a definition, in the middle of those before it.
 pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
-    let at = |share: f64| extents_at(definition, estimate, &|_| share);
-    let (middle, has_points) = (at(MIDDLE), |extents: &Vec<f64>| extents.iter().all(|extent| *extent >= 1.0));
-    // Of `k in t + 1..=i`, the middle of all `i` is empty where `t` is in the middle of its steps.
-    match has_points(&middle) {
-        true => middle,
-        false => BESIDE_MIDDLE.map(at).into_iter().find(has_points).unwrap_or(middle),
-    }
+    in_middle(&|share| extents_at(definition, estimate, &|_| share))
 }
-
-/// Where an index is, as a share of its values: in its middle, or where there may be points that are not there.
-const MIDDLE: f64 = 0.5;
-const BESIDE_MIDDLE: [f64; 2] = [0.75, 0.25];
 
 /// The same where each index has gone through a share of its values.
 pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usize) -> f64) -> Vec<f64> {
@@ -158,6 +148,17 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
         point.push(low + (high - low) * share(position));
     }
     extents
+}
+
+/// Extents where indices have gone through a share of their values: half of them, unless that leaves nothing for others. Of
+/// `k in t + 1..=i`, the middle of all `i` has none where `t` is in the middle of its steps.
+fn in_middle(at: &dyn Fn(f64) -> Vec<f64>) -> Vec<f64> {
+    let has_points = |extents: &Vec<f64>| extents.iter().all(|extent| *extent >= 1.0);
+    let middle = at(cost::MIDDLE);
+    match has_points(&middle) {
+        true => middle,
+        false => cost::BESIDE_MIDDLE.map(at).into_iter().find(has_points).unwrap_or(middle),
+    }
 }
 
 /// Decides for a whole program, a type of elements and a machine.

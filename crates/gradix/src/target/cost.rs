@@ -186,6 +186,13 @@ pub const WORK_PER_PRELUDE: f64 = 100.0;
 
 // ---- `schedule`: groups, slabs and items.
 
+/// Where indices are assumed to be when extents depend on them, as shares of their values.
+pub const MIDDLE: f64 = 0.5;
+/// Where else, if nothing is left there.
+pub const BESIDE_MIDDLE: [f64; 2] = [0.75, 0.25];
+/// A border with as many vectors along it is cut again, so that they have no conditions: an edge of a field of 256 x 256 then takes a
+/// tenth of the time.
+pub const EDGE_VECTORS: f64 = 4.0;
 /// How many points an item of work has, at least, so that sharing items out costs little beside them.
 pub const ITEM_POINTS: f64 = 20_000.0;
 /// Where items repeat something (operands that are packed, places beside a slab), so many of them are one.
