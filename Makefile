@@ -96,7 +96,8 @@ bench-python:
 	crates/gradix-py/setup.sh --release
 	crates/gradix-py/.venv/bin/python bench/python_calls.py
 
-# Five minutes for each fuzz target. Needs `cargo install cargo-fuzz`; the variable lets a stable compiler do it.
+# Five minutes for each fuzz target, from the examples on (recurrences among them). Needs `cargo install cargo-fuzz`; the variable lets a stable compiler do it.
 fuzz:
-	RUSTC_BOOTSTRAP=1 cargo fuzz run parse -- -dict=fuzz/gradix.dict -max_total_time=300
-	RUSTC_BOOTSTRAP=1 cargo fuzz run derive -- -dict=fuzz/gradix.dict -max_total_time=300
+	mkdir -p fuzz/corpus/parse fuzz/corpus/derive
+	RUSTC_BOOTSTRAP=1 cargo fuzz run parse fuzz/corpus/parse examples -- -dict=fuzz/gradix.dict -max_total_time=300
+	RUSTC_BOOTSTRAP=1 cargo fuzz run derive fuzz/corpus/derive examples -- -dict=fuzz/gradix.dict -max_total_time=300
