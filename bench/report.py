@@ -108,7 +108,15 @@ def busy(machine):
 def agreement_text(run):
     limits = ", ".join(f"{limit:g} in {dtype}" for dtype, limit in run["tolerance"].items())
     return (f"Every result is compared with that of {PEERS[run['reference']][0]} in f64: the largest error of an array, relative to its largest "
-            f"element, has to stay below {limits}. The largest over all workloads:")
+            f"element, has to stay below {limits}" + own_limits(run) + ". The largest over all workloads:")
+
+
+def own_limits(run):
+    """What holds for workloads that lose more, and those that one type can't do."""
+    every = workloads.load(run["small"], run["suite"])
+    limits = [f"{limit:g} in {dtype} for {each.name}" for each in every for dtype, limit in each.tolerance.items()]
+    missing = [f"{each.name} overflows in {dtype}" for each in every for dtype in TYPES if dtype not in each.dtypes]
+    return "".join(f" ({text})" for text in [", ".join(limits + missing)] if text)
 
 
 def agreement_table(run):

@@ -31,11 +31,12 @@ ROOT = HERE.parent
 
 WHATS = ("value", "gradient")
 # What is compared, with which reference, and the largest error of an array relative to the largest element of the reference:
-# loops add up what their steps round.
+# loops add up what their steps round, and some (in their "f32" in loops.json) lose more of it: about three times what C by hand and
+# gradix were measured to lose.
 SUITES = {
     "workloads": {"peers": ("hand", "jax", "torch", "torch-compile", "numba", "numpy"), "reference": "numpy",
                   "tolerance": {"f64": 1e-11, "f32": 1e-4}},
-    "loops": {"peers": ("hand", "jax", "jax-best"), "reference": "jax", "tolerance": {"f64": 1e-9, "f32": 2e-2}},
+    "loops": {"peers": ("hand", "jax", "jax-best"), "reference": "jax", "tolerance": {"f64": 5e-11, "f32": 1e-5}},
 }
 # Long enough for the threads of a runtime to stop waiting actively for more work.
 PAUSE = 0.2
@@ -56,7 +57,7 @@ def main():
     peers = start_peers(options, run)
     with tempfile.TemporaryDirectory(prefix="gradix-bench-") as folder:
         for workload in chosen:
-            for dtype in options.dtypes:
+            for dtype in (dtype for dtype in options.dtypes if dtype in workload.dtypes):
                 measure(workload, dtype, peers, options, Path(folder), run)
     for peer in peers.values():
         peer.close()
@@ -180,7 +181,7 @@ def measure(workload, dtype, peers, options, folder, run):
                 entry.update(summary(samples[name]))
             target = folder / f"{name}.npz"
             if "saved" in peer.ask(do="save", what=what, path=str(target)):
-                entry.update(agreement(target, reference, workload.results[what], options, dtype))
+                entry.update(agreement(target, reference, workload, workload.results[what], options, dtype))
             run["times"].append(entry)
         if what == WHATS[0]:
             run["times"] += gradix_entries(workload, dtype, own, data, reference, options, folder)
@@ -206,10 +207,11 @@ def summary(samples):
     return {"median": statistics.median(samples), "best": min(samples), "samples": len(samples)}
 
 
-def agreement(target, reference, names, options, dtype):
+def agreement(target, reference, workload, names, options, dtype):
     with np.load(target) as stored:
         worst = max(relative_error(stored[name], reference[name]) for name in names)
-    return {"error": worst, "agrees": bool(worst <= SUITES[options.suite]["tolerance"][dtype])}
+    limit = workload.tolerance.get(dtype, SUITES[options.suite]["tolerance"][dtype])
+    return {"error": worst, "agrees": bool(worst <= limit)}
 
 
 def relative_error(found, expected):
@@ -250,7 +252,8 @@ def check_gradix(workload, dtype, data, reference, options, folder):
                                 options.threads, data, target)
     except gradix_command.NotAvailable as error:
         return {"missing": str(error)}
-    return agreement(target, reference, [*workload.results["value"], *workload.results["gradient"]], options, dtype)
+    names = [*workload.results["value"], *workload.results["gradient"]]
+    return agreement(target, reference, workload, names, options, dtype)
 
 
 def describe_machine(options):

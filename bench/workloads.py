@@ -22,6 +22,9 @@ class Workload:
     arguments: tuple
     result: str
     sizes: dict
+    # The largest errors for types for which that of the suite does not do.
+    tolerance: dict
+    dtypes: tuple
 
     @property
     def results(self):
@@ -44,6 +47,7 @@ def load(small=False, suite="workloads"):
         Workload(
             entry["id"], entry["name"], HERE / "workloads" / entry["file"], HERE / "hand" / entry["hand"],
             tuple(entry["arguments"]), entry["result"], entry["small" if small else "sizes"],
+            entry.get("tolerance", {}), tuple(entry.get("dtypes", ("f64", "f32"))),
         )
         for entry in entries
     ]

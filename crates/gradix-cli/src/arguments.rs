@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gradix::Target;
 use gradix::derive::Options;
+use gradix_run::native::Settings;
 
 /// Exact symbolic derivatives of tensors defined in index notation
 #[derive(Debug, Parser)]
@@ -256,6 +257,33 @@ pub struct ExecutionArguments {
     /// How many threads compute [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// How much the steps of a recurrence may take, as in 500M or 4G: past that, segments are computed again [default: half
+    /// of the memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub memory: Option<u64>,
+}
+
+impl ExecutionArguments {
+    /// What the environment says, with what was given here.
+    pub fn settings(&self) -> Settings {
+        let settings = Settings::from_environment();
+        Settings { memory: self.memory.or(settings.memory), ..settings }
+    }
+}
+
+/// A number of bytes, with K, M, G or T for powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let power = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KIB" => 1,
+        "M" | "MIB" => 2,
+        "G" | "GIB" => 3,
+        "T" | "TIB" => 4,
+        _ => return Err("a number of bytes is expected, as in 500M or 4G".into()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "a number of bytes is expected, as in 500M or 4G".to_string())?;
+    number.checked_mul(1 << (10 * power)).ok_or_else(|| "that is more than there can be".to_string())
 }
 
 /// Arrays for a program.

@@ -5,18 +5,14 @@ damping s is 0 except near the boundary, where it swallows the waves. On a grid 
 
     next = (2 u - (1 - s dt) prev + (c dt / h)^2 (sum of the four neighbours of u - 4 u)) / (1 + s dt).
 
-This step is a gradix program, for all experiments (one for each source) at once. A simulation is a loop of such steps:
-u[t+1] = step(u[t], u[t-1], c), to which the source adds its signal. Microphones in a ring record u. The misfit is
+All steps together are one gradix program, for all experiments (one for each source) at once: a definition that reads itself at the
+two times before. Each source plays a signal where it stands, and microphones in a ring record u. The misfit is
 
     J = 1/2 sum over t, sources, microphones of (recorded - measured)^2.
 
-The derivative of J by the speed at every place costs about as much as a few simulations, by the adjoint method. Let
-v[t] be the derivative of J by u[t], starting with the residuals at the microphones. The chain rule through one step,
-
-    v[t] += v[t+1] dnext/du,    v[t-1] += v[t+1] dnext/dprev,    dJ/dc += v[t+1] dnext/dc,
-
-is exactly `step.grad(u[t], u[t-1], c, ..., dnext=v[t+1])`. So the adjoint solver, with its boundary, is the same loop
-backwards, and nobody had to derive it. Descending along this derivative turns recordings into a picture of the body.
+The derivative of J by the speed at every place costs about as much as a few simulations, by the adjoint method: a wave that runs
+backwards in time, with the residuals at the microphones as its sources. `MISFIT.value_and_grad` is that solver, with its boundary, and
+nobody had to derive it. Descending along this derivative turns recordings into a picture of the body.
 """
 
 from __future__ import annotations
@@ -35,13 +31,23 @@ matplotlib.use("Agg")
 
 Array = np.ndarray
 
-STEP = gx.compile("""
-input u[S, N, N], prev[S, N, N], courant[N, N], damping[N, N]
+WAVES = """
+input courant[N, N], damping[N, N], source[S, N, N], signal[T]
 
-laplacian[q, i, j] = u[q, clamp(i - 1), j] + u[q, clamp(i + 1), j] + u[q, i, clamp(j - 1)] + u[q, i, clamp(j + 1)] -
-    4 * u[q, i, j]
-next[q, i, j] = (2 * u[q, i, j] - (1 - damping[i, j]) * prev[q, i, j] + courant[i, j]^2 * laplacian[q, i, j]) /
-    (1 + damping[i, j])
+laplacian[t in 0..T, q in 0..S, i in 0..N, j in 0..N] = if t == 0 then 0 else
+    u[t - 1, q, clamp(i - 1), j] + u[t - 1, q, clamp(i + 1), j] + u[t - 1, q, i, clamp(j - 1)] +
+    u[t - 1, q, i, clamp(j + 1)] - 4 * u[t - 1, q, i, j]
+u[t in 0..T, q in 0..S, i in 0..N, j in 0..N] = signal[t] * source[q, i, j] +
+    (2 * pad(u[t - 1, q, i, j], 0) - (1 - damping[i, j]) * pad(u[t - 2, q, i, j], 0) +
+     courant[i, j]^2 * laplacian[t, q, i, j]) / (1 + damping[i, j])
+"""
+SIMULATION = gx.compile(WAVES + "output u")
+
+# What was measured is given everywhere, and compared where microphones are.
+MISFIT = gx.compile(WAVES + """
+input microphone[N, N], measured[T, S, N, N]
+misfit = sum[t, q, i, j] microphone[i, j] * (u[t, q, i, j] - measured[t, q, i, j])^2 / 2
+output misfit
 """)
 
 # A weighted mean over five by five points. It removes from the derivative what is finer than the waves can see.
@@ -64,6 +70,13 @@ class Experiment(NamedTuple):
     microphones: tuple[Array, Array]
     signal: Array
     damping: Array
+
+    def maps(self) -> tuple[Array, Array]:
+        """A map for each source and one of all microphones: 1 where they stand."""
+        source, microphone = np.zeros((len(self.sources[0]), SIZE, SIZE)), np.zeros((SIZE, SIZE))
+        source[np.arange(len(source)), *self.sources] = 1
+        microphone[self.microphones] = 1
+        return source, microphone
 
 
 def ring(count: int, radius: float) -> tuple[Array, Array]:
@@ -92,39 +105,26 @@ def body() -> Array:
     return 1 + 0.06 * lump(0, 0, 17) + 0.12 * lump(-5, -6, 5) - 0.14 * lump(5, 6, 4.5)
 
 
-def simulate(speed: Array, setup: Experiment) -> tuple[Array, Array]:
-    """The states u[-1], u[0], u[1], … for all sources, and what the microphones record at each of them."""
-    count = len(setup.sources[0])
-    states = np.zeros((TIMES + 2, count, SIZE, SIZE))
-    for t, played in enumerate(setup.signal):
-        STEP(states[t + 1], states[t], COURANT * speed, setup.damping, out=states[t + 2])
-        states[t + 2, np.arange(count), *setup.sources] += played
-    return states, states[:, :, *setup.microphones]
+def simulate(speed: Array, setup: Experiment) -> Array:
+    """The pressure at all times, for all sources and everywhere."""
+    source, _ = setup.maps()
+    return SIMULATION(COURANT * speed, setup.damping, source, setup.signal)
 
 
 def misfit_and_gradient(speed: Array, setup: Experiment, measured: Array) -> tuple[float, Array]:
     """The misfit J, and its derivative by the speed."""
-    states, recorded = simulate(speed, setup)
-    residual = recorded - measured
-    slope = np.zeros_like(speed)
-    later, now = np.zeros_like(states[0]), np.zeros_like(states[0])
-    for t in reversed(range(TIMES)):
-        later[:, *setup.microphones] += residual[t + 2]
-        g = STEP.grad(
-            states[t + 1], states[t], COURANT * speed, setup.damping, dnext=later, wrt=("u", "prev", "courant")
-        )
-        later, now = now + g.u, g.prev
-        slope += COURANT * g.courant
-    return 0.5 * np.sum(residual**2), slope
+    source, microphone = setup.maps()
+    misfit, derivatives = MISFIT.value_and_grad(
+        COURANT * speed, setup.damping, source, setup.signal, microphone, measured, wrt="courant"
+    )
+    return float(misfit), COURANT * derivatives.courant
 
 
 def check_adjoint(setup: Experiment, measured: Array, rng: np.random.Generator) -> float:
     """The relative difference between the derivative in a random direction and a central difference."""
     speed, direction, step = np.ones((SIZE, SIZE)), rng.standard_normal((SIZE, SIZE)), 1e-5
     exact = np.sum(misfit_and_gradient(speed, setup, measured)[1] * direction)
-    above, below = (
-        0.5 * np.sum((simulate(speed + sign * step * direction, setup)[1] - measured) ** 2) for sign in (1, -1)
-    )
+    above, below = (misfit_and_gradient(speed + sign * step * direction, setup, measured)[0] for sign in (1, -1))
     return float(abs((above - below) / (2 * step) - exact) / abs(exact))
 
 
@@ -169,7 +169,7 @@ def draw(setup: Experiment, truth: Array, found: Array, wave: Array, misfits: li
 
 def main(folder: Path) -> None:
     setup, truth = experiment(), body()
-    states, measured = simulate(truth, setup)
+    measured = simulate(truth, setup)
     difference = check_adjoint(setup, measured, np.random.default_rng(0))
     print(f"adjoint beside a finite difference: relative difference {difference:.1e}")
     assert difference < 1e-6
@@ -182,7 +182,7 @@ def main(folder: Path) -> None:
     print(f"error of the speed: {before:.3f} at the start, {after:.3f} at the end")
     assert misfits[-1] < misfits[0] / 100
     assert after < before / 3
-    draw(setup, truth, found, states[75, 5], misfits, folder / "wave_adjoint.png")
+    draw(setup, truth, found, measured[73, 5], misfits, folder / "wave_adjoint.png")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ use crate::array::{Array, element_count};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::gradient::shape;
-use crate::host::host;
 use crate::interp::interp;
 use crate::machine::Machine;
 use crate::native::Settings;
@@ -355,7 +354,7 @@ fn engine(
     };
     let compiled = timed("compile", || {
         let program = timed("assume", || reliance.program(program));
-        gradix::compile(&program, reliance.sizes(), dtype.real(), &host())
+        gradix::compile(&program, reliance.sizes(), dtype.real(), &settings.target())
     });
     let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
     let nest = compiled.map_err(refused)?.nest;

@@ -19,8 +19,19 @@ fn available() -> Option<u64> {
     machine.into_iter().chain(group).min()
 }
 
+/// Half of what the machine has, or the group of this process may have; `None` if the system does not say.
+pub fn half() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| entry(&text, "MemTotal:"));
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse::<u64>().ok());
+    machine.into_iter().chain(group).min().map(|bytes| bytes / 2)
+}
+
 fn machine(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    entry(text, "MemAvailable:")
+}
+
+fn entry(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 

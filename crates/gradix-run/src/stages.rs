@@ -1,7 +1,9 @@
 //! In which order the kernels of a nest run: one after the other, those of recurrences at every step.
 
+use std::ops::Range;
+
 use gradix::Int;
-use gradix::nest::{self, evaluate};
+use gradix::nest::{self, Window, evaluate};
 use gradix::program::{Affine, ParamId};
 
 use crate::interrupt;
@@ -22,6 +24,7 @@ enum Stage {
         time: usize,
         steps: i64,
         falling: bool,
+        window: Option<Window>,
         stages: Stages,
     },
 }
@@ -37,7 +40,8 @@ impl Stages {
             }
             nest::Stage::Time(time) => {
                 let (ParamId(own), stages) = (time.param, Stages::new(&time.stages, sizes)?);
-                Some(Stage::Time { time: own as usize, steps: number(&time.steps)?, falling: time.falling, stages })
+                let (steps, falling, window) = (number(&time.steps)?, time.falling, time.window);
+                Some(Stage::Time { time: own as usize, steps, falling, window, stages })
             }
         };
         stages.iter().map(each).collect::<Option<_>>().map(Stages)
@@ -50,9 +54,10 @@ impl Stages {
             Stage::Kernel { number, below } => {
                 !below.iter().all(|(time, steps)| sizes[*time] < *steps) || kernel(*number, sizes)
             }
-            Stage::Time { time, steps, falling, stages } => {
-                let all = (0..*steps).all(|step| {
-                    sizes[*time] = if *falling { steps - 1 - step } else { step };
+            Stage::Time { time, steps, falling, window, stages } => {
+                let Range { start, end } = window.map_or(0..*steps, |window| window.range(sizes, *steps));
+                let all = (0..end - start).all(|step| {
+                    sizes[*time] = if *falling { end - 1 - step } else { start + step };
                     stages.run(sizes, kernel) && !interrupt::is_due()
                 });
                 sizes[*time] = 0;

@@ -389,3 +389,61 @@ fn arrays_are_given_by_where_they_start() {
         assert_eq!(other, "the arrays do not fit the sizes");
     }
 }
+
+/// Fields with two steps back, a network whose weights are summed over all steps, and two states that read each other; each with what
+/// of the gradient is no sum over steps.
+const TRAJECTORIES: [(&str, &[&str]); 3] = [
+    (
+        "param N, T; input u0[N], c[N]
+         u[t in 0..=T, i in 0..N] = if t < 2 then u0[i] else
+             sin(u[t - 1, i] - c[i] * u[t - 2, i] + (u[t - 1, wrap(i - 1)] + u[t - 1, wrap(i + 1)]) / 4)
+         loss = sum[i] u[T, i]^2
+         output loss",
+        &["du0"],
+    ),
+    (
+        "param N, T >= 1; input x[T, N], w[N, N]
+         h[t in 0..T, i in 0..N] = tanh(x[t, i] + sum[j in 0..N] w[i, j] * pad(h[t - 1, j], 0) / 8)
+         loss = sum[t, i] h[t, i]^2
+         output loss",
+        &["dx"],
+    ),
+    (
+        "param N, T; input p0[N], q0[N], k
+         p[t in 0..=T, i in 0..N] = if t == 0 then p0[i] else p[t - 1, i] - k^2 * sin(q[t - 1, i])
+         q[t in 0..=T, i in 0..N] = if t == 0 then q0[i] else q[t - 1, i] + p[t, i] / 8
+         loss = sum[i] p[T, i] * q[T, i]
+         output loss",
+        &["dp0", "dq0"],
+    ),
+];
+
+#[test]
+fn what_does_not_fit_into_memory_is_computed_again_with_the_same_bits() {
+    for (text, by_step) in TRAJECTORIES {
+        let function = program(text);
+        let gradient = gradix::derive(&function, &gradix::derive::Options::default()).unwrap().program;
+        for (steps, backend) in [(400, Backend::Vm), (400, Backend::Native), (397, Backend::Vm), (17, Backend::Vm)] {
+            let sizes = sizes(&gradient, &[("N", 40), ("T", steps)]);
+            let inputs = inputs(&gradient, &sizes);
+            let run = |memory: Option<u64>, threads: usize| {
+                let settings = Settings { memory, ..settings() };
+                let mut executable =
+                    Executable::with_settings(&gradient, &sizes, Dtype::F64, backend, Some(threads), &settings);
+                assert_eq!((executable.backend(), executable.take_notes()), (backend, vec![]), "{text}");
+                (executable.evaluate(&sizes, &inputs).unwrap(), executable.peak_bytes().unwrap())
+            };
+            let ((whole, all), (again, few)) = (run(None, 1), run(Some(1024), 3));
+            let expected = interp(&gradient, &sizes, &inputs, Dtype::F64).unwrap().results;
+            agree(text, &whole, &expected, 1e-11);
+            agree(text, &again, &expected, 1e-11);
+            for ((name, array), (_, same)) in
+                whole.iter().zip(&again).filter(|((name, _), _)| by_step.contains(&name.as_str()))
+            {
+                let bits = |array: &Array| array.data.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(array), bits(same), "{text}: {name}, {steps} steps on {backend:?}");
+            }
+            assert!(steps < 390 || few < all / 2, "{text}: {few} bytes instead of {all}");
+        }
+    }
+}

@@ -22,9 +22,9 @@ const FREE: usize = 4 << 20;
 /// (4.1 MiB for five by lane and one by row), and slabs of which 229 376 numbers (1.8 MiB) are alive at a time.
 const LOCAL: usize = 6 << 20;
 
-/// What takes more: maxima keep a mark for each of their terms, a sum over time has parts as large as its result, and a thread
-/// of selective_scan has one slab of 8 MB; what runs along diagonals is stored along them, with as much again for the corners.
-const KNOWN: [(&str, &str); 3] = [("selective_scan", "dh"), ("soft_dtw", "dr_wave"), ("viterbi", "v_max_hits")];
+/// What takes more: maxima keep a mark for each of their terms; what runs along diagonals is stored along them, with as much again
+/// for the corners.
+const KNOWN: [(&str, &str); 2] = [("soft_dtw", "dr_wave"), ("viterbi", "v_max_hits")];
 
 type Sizes = Vec<(String, i64)>;
 

@@ -13,7 +13,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::divide::{self, Divided, Part, divide};
 use crate::domain::estimate::estimate;
-use crate::economise::{economise, economise_lean, prepared};
+use crate::economise::{economise, economise_lean, elements_once, prepared};
 use crate::lower::lower;
 use crate::nest::join::join;
 use crate::nest::verify::{Verified, holds};
@@ -22,9 +22,10 @@ use crate::program::{Definition, ParamId, ParamKind, Program, Tensor, TensorId, 
 use crate::program::{circles, print};
 use crate::scalar::Real;
 use crate::scan::scan;
-use crate::schedule::{self, Manner, Schedule, arrange, name, schedule};
+use crate::schedule::{self, Manner, Schedule, arrange, name, schedule, slices};
 use crate::target::{Target, cost};
 use crate::timings::timed;
+use crate::transform::uncoil;
 use crate::waves::waves;
 use gradix_int::Int;
 use std::fmt;
@@ -44,25 +45,29 @@ use std::fmt;
 /// ```
 pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
     let little = is_little(program, given);
-    let scanned = if little { program.clone() } else { timed("scan", || scan(program, &estimate(program, given)))? };
+    let scanned = match little {
+        true => program.clone(),
+        false => timed("scan", || scan(&uncoil(program), &estimate(program, given)))?,
+    };
     if circles::circles(&scanned).is_empty() {
         let (part, nest) = compile_part(&scanned, given, (real, target), little, Manner::Shared)?;
         return Ok(Compiled { scanned, parts: vec![part], nest });
     }
-    let divided = timed("divide", || divide(&waves(&scanned, given, target)?))?;
+    let divided = timed("divide", || {
+        let with_elements = elements_once(&scanned, &estimate(&scanned, given));
+        divide(&waves(&with_elements, given, target)?, given, target)
+    })?;
     let short = steps_inside(&divided, target, &|time| additions_of_step(&divided, time, given));
-    let outermost = divided.stages.iter().filter_map(|stage| match stage {
-        divide::Stage::Time { time, .. } => Some(*time),
-        divide::Stage::Part(_) => None,
-    });
-    let outermost: Vec<ParamId> = outermost.collect();
+    let outermost = levels(&divided.stages);
     let machine = (real, target);
     let (tried, items) =
         assembled((&scanned, &divided), given, machine, little, &[outermost.as_slice(), &short].concat())?;
     // What an item does at a step counts, where items go through the steps on their own.
     let each = |time: ParamId| {
         let items = items.iter().find(|(own, _)| *own == time).map_or(1.0, |(_, items)| *items);
-        additions_of_step(&divided, time, given) / items
+        // Outside, a step would have no more items, and threads would wait for each other after each.
+        let is_best = items > 1.0 && items * cost::ITEM_POINTS >= points_of_step(&divided, time, given);
+        if is_best { 0.0 } else { additions_of_step(&divided, time, given) / items }
     };
     let inside = steps_inside(&divided, target, &each);
     match outermost.iter().all(|time| inside.contains(time)) {
@@ -93,6 +98,16 @@ fn assembled(
     Ok((Compiled { scanned: scanned.clone(), parts, nest }, items))
 }
 
+/// What the outermost levels go through, inside of segments if there are any.
+fn levels(stages: &[divide::Stage]) -> Vec<ParamId> {
+    let each = |stage: &divide::Stage| match stage {
+        divide::Stage::Time { stages, .. } if divide::is_segmented(stage) => levels(stages),
+        divide::Stage::Time { time, .. } => vec![*time],
+        divide::Stage::Part(_) => Vec::new(),
+    };
+    stages.iter().flat_map(each).collect()
+}
+
 /// What the longest part of a step of a level takes, levels inside included, in additions.
 fn additions_of_step(divided: &Divided, time: ParamId, given: &[Int]) -> f64 {
     let work = |part: &Part| {
@@ -103,12 +118,24 @@ fn additions_of_step(divided: &Divided, time: ParamId, given: &[Int]) -> f64 {
     divided.parts.iter().filter(is_inside).map(work).fold(0.0, f64::max)
 }
 
+/// The points of the largest definition of a step of a level.
+fn points_of_step(divided: &Divided, time: ParamId, given: &[Int]) -> f64 {
+    let points = |part: &Part| {
+        let sizes = estimate(&part.program, given);
+        let each = |definition: &Definition| schedule::extents(definition, &sizes).iter().product::<f64>();
+        part.program.definitions.iter().map(each).fold(0.0, f64::max)
+    };
+    let is_inside = |part: &&Part| part.steps.iter().any(|(own, _)| *own == time);
+    divided.parts.iter().filter(is_inside).map(points).fold(0.0, f64::max)
+}
+
 /// What the outermost of those stages go through whose steps are so short that one thread does all of them.
 fn steps_inside(divided: &Divided, target: &Target, additions: &dyn Fn(ParamId) -> f64) -> Vec<ParamId> {
     let (mut found, mut open): (Vec<ParamId>, Vec<&divide::Stage>) = (Vec::new(), divided.stages.iter().collect());
     while let Some(stage) = open.pop() {
         let divide::Stage::Time { time, stages, .. } = stage else { continue };
-        match additions(*time) <= target.short_step_additions as f64 {
+        let is_short = !divide::is_segmented(stage) && additions(*time) <= target.short_step_additions as f64;
+        match is_short {
             true => found.push(*time),
             false => open.extend(stages),
         }
@@ -167,7 +194,10 @@ fn make(
         Candidate::Fast => economise(program, &estimate(program, given)),
         Candidate::Lean => economise_lean(program, &estimate(program, given)),
     })?;
-    let named = name(&economised)?;
+    let mut named = name(&economised)?;
+    if manner != Manner::Plain {
+        named = slices(&named, &estimate(&named, given));
+    }
     if interface(&named) != interface(program) {
         // Callers pass sizes, arguments and results by position.
         return Err(Diagnostic::error("run", "a pass has changed the order of arguments, results or sizes"));

@@ -152,7 +152,8 @@ fn measure<T: Element>(
     let inputs: Vec<&[T]> = inputs.iter().map(Vec::as_slice).collect();
     let mut places: Vec<&mut [T]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
     let start = Instant::now();
-    let mut executable = Executable::new(task.program, task.sizes, T::DTYPE, backend, Some(thread_count(arguments)));
+    let (threads, settings) = (Some(thread_count(arguments)), arguments.execution.settings());
+    let mut executable = Executable::with_settings(task.program, task.sizes, T::DTYPE, backend, threads, &settings);
     if executable.backend() != backend {
         let why: Vec<String> = executable.take_notes().iter().map(|note| note.message.clone()).collect();
         return skip(&why.join("; "));

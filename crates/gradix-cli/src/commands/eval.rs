@@ -211,7 +211,8 @@ fn evaluate(
 /// The program on the backend that was asked for, or the next best.
 pub fn executable(program: &Program, sizes: &[Int], execution: &ExecutionArguments) -> Executable {
     let threads = execution.threads.map(NonZeroUsize::get);
-    Executable::new(program, sizes, execution.dtype.dtype(), execution.backend.backend(), threads)
+    let (dtype, backend) = (execution.dtype.dtype(), execution.backend.backend());
+    Executable::with_settings(program, sizes, dtype, backend, threads, &execution.settings())
 }
 
 /// Tells every note once.

@@ -2,6 +2,7 @@
 
 use gradix::explain::{AccessReport, explain};
 use gradix::{Assumed, Program, Resolved, compile, emit};
+use gradix_run::native::Settings;
 use gradix_view::Source;
 use gradix_view::explain::{chosen, lattices, sizes, text};
 use gradix_view::lattice::Lattice;
@@ -45,7 +46,7 @@ fn show(stage: Stage, arguments: &ExplainArguments, program: &Program, source: &
     };
     let program = gradix::assume(&program, &vec![Assumed::Positive; program.params.len()]);
     let real = arguments.dtype.unwrap_or(Precision::F64).dtype().real();
-    let target = arguments.cpu.unwrap_or_else(gradix_run::host);
+    let target = arguments.cpu.unwrap_or_else(|| Settings::from_environment().target());
     let compiled = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?;
     let text = match stage {
         Stage::Scanned => compiled.print(compile::Stage::Scanned),

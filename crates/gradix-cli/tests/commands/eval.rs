@@ -242,3 +242,18 @@ fn timings_tell_of_every_pass() {
     let output = gradix(&["explain", "-e", "input x; y = x^2", "--stage", "nest", "--timings"]);
     assert!(text(&output.stdout).contains("kernel") && text(&output.stderr).contains(" ms    verify"));
 }
+
+#[test]
+fn steps_that_may_take_little_memory_have_the_same_values() {
+    let loops = "param N, T; input u0[N]; output loss
+        u[t in 0..=T, i in 0..N] = if t == 0 then u0[i] else sin(u[t - 1, i] + u[t - 1, wrap(i - 1)] / 2)
+        loss = sum[i] u[T, i]^2";
+    let sizes = ["--random", "1", "--param", "N=16", "--param", "T=300", "--grad", "--backend", "vm", "--quiet"];
+    let run = |memory: &str| {
+        let output = gradix(&[&["eval", "-e", loops, "--memory", memory][..], &sizes].concat());
+        prints(&output).to_string()
+    };
+    assert_eq!(run("1K"), run("4G"));
+    let refused = gradix(&["eval", "-e", loops, "--memory", "2X"]);
+    assert!(refuses(&refused, 2).contains("a number of bytes is expected, as in 500M or 4G"));
+}

@@ -23,7 +23,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::{env, fs};
 
+use crate::host::host;
+use crate::memory;
 use crate::note::Note;
+use gradix::Target;
 use gradix::timings::timed;
 
 /// Where compiled kernels are kept and what compiles them.
@@ -37,6 +40,8 @@ pub struct Settings {
     pub cache: Option<Cache>,
     /// Where things are made; the first one that can be used is.
     pub workshops: Vec<PathBuf>,
+    /// The bytes that the steps of a recurrence may take, on every backend; without a number, half of what the machine has.
+    pub memory: Option<u64>,
 }
 
 /// 256 MiB: some thousands of programs.
@@ -47,15 +52,25 @@ const MAX_LOADED: usize = 64;
 const INTERFACE: &str = "gradix kernels 1";
 
 impl Settings {
-    /// What the environment says: `CC`, `PATH`, `GRADIX_CACHE` (a folder), `GRADIX_CACHE_MIB` (its limit), and the
-    /// places that the system has for such things.
+    /// What the environment says: `CC`, `PATH`, `GRADIX_CACHE` (a folder), `GRADIX_CACHE_MIB` (its limit), `GRADIX_MEMORY_MIB`
+    /// (what the steps of a recurrence may take), and the places that the system has for such things.
     pub fn from_environment() -> Settings {
-        let limit = env::var("GRADIX_CACHE_MIB").ok().and_then(|text| text.parse::<u64>().ok());
-        let limit = limit.map_or(DEFAULT_LIMIT, |mib| mib.saturating_mul(1 << 20));
+        let bytes = |name: &str| {
+            let mib = env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+            mib.map(|mib| mib.saturating_mul(1 << 20))
+        };
+        let (limit, memory) = (bytes("GRADIX_CACHE_MIB").unwrap_or(DEFAULT_LIMIT), bytes("GRADIX_MEMORY_MIB"));
         let cache = cache_folder().map(|folder| Cache { folder, limit });
         let cache_folder = cache.iter().map(|cache| cache.folder.clone());
         let workshops = std::iter::once(env::temp_dir()).chain(cache_folder).collect();
-        Settings { compiler: env::var_os("CC"), search: env::var_os("PATH"), cache, workshops }
+        Settings { compiler: env::var_os("CC"), search: env::var_os("PATH"), cache, workshops, memory }
+    }
+
+    /// The machine that this runs on, with the memory that steps may take.
+    pub fn target(&self) -> Target {
+        let bytes = self.memory.or_else(memory::half).and_then(|bytes| i64::try_from(bytes).ok());
+        let host = host();
+        Target { memory_bytes: bytes.unwrap_or(host.memory_bytes), ..host }
     }
 
     /// The compiler, if there is one.
@@ -221,7 +236,7 @@ pub(crate) mod tests {
         pub fn settings(&self) -> Settings {
             let cache = Some(Cache { folder: self.0.join("cache"), limit: DEFAULT_LIMIT });
             let workshops = vec![self.0.join("workshop")];
-            Settings { compiler: None, search: env::var_os("PATH"), cache, workshops }
+            Settings { compiler: None, search: env::var_os("PATH"), cache, workshops, memory: None }
         }
 
         /// How many whole libraries are kept.

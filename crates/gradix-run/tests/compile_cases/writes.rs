@@ -1,30 +1,36 @@
 //! All loops of a nest run through, to see what they write.
 
 use gradix::Int;
-use gradix::nest::{ByLoop, Leaf, LoopId, Nest, Scope, Step, Work, along, evaluate, leaves, print};
+use gradix::nest::{ByLoop, Kernel, Leaf, LoopId, Nest, Scope, Step, Work, along, evaluate, leaves, print};
 use gradix::program::{Affine, Atom, Constraint, Expr, ParamId, Range, TensorId};
+use gradix_run::stages::Stages;
+use std::collections::BTreeMap;
 
-/// All loops are run through without their reductions: results and temporaries are written once, inputs never.
+/// All loops are run through at all steps, without their reductions: results are written once, inputs never. What stays between
+/// kernels is written at some step, and by each run of a kernel once; a ring, which keeps the last steps only, once for each step.
 pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
     let buffers = (0..nest.buffers.len() as u32).map(TensorId);
     let mut writes: Vec<Vec<usize>> = buffers.map(|b| vec![0; nest.elements(b, sizes).unwrap()]).collect();
-    for kernel in &nest.kernels {
-        let counts: Vec<usize> = kernel.work.iter().map(|work| usize::try_from(&work.items(sizes)).unwrap()).collect();
-        let reductions = leaves(&kernel.steps).into_iter().filter(|leaf| leaf.reduction.is_some());
-        let reductions: Vec<TensorId> = reductions.map(|leaf| leaf.target).collect();
-        for item in 0..nest.items(kernel, sizes).unwrap() {
-            let point = ByLoop(vec![Int::ZERO; kernel.variables.len()]);
-            let mut run = Run { nest, sizes, point, reductions: &reductions, writes: &mut writes };
-            along(item, &counts, &mut |dimension, number| run.covers(&kernel.work[dimension], number));
-            kernel.steps.iter().for_each(|step| run.step(step));
+    let mut numbers: Vec<i64> = sizes.iter().map(|size| i64::try_from(size).unwrap()).collect();
+    Stages::new(&nest.stages, sizes).unwrap().run(&mut numbers, &mut |number, numbers| {
+        let sizes: Vec<Int> = numbers.iter().copied().map(Int::from).collect();
+        let written = written_by(nest, &nest.kernels[number], &sizes);
+        for ((buffer, _, place), count) in written {
+            let is_result = matches!(nest.buffers[buffer].scope, Scope::Output(_) | Scope::Input(_));
+            assert!(count == 1, "`{title}` at {sizes:?}: '{}' is written {count} times", nest.buffers[buffer].name);
+            let all = &mut writes[buffer][place];
+            *all = if is_result { *all + 1 } else { 1 };
         }
-    }
-    for (buffer, writes) in nest.buffers.iter().zip(&writes) {
+        true
+    });
+    for (number, (buffer, writes)) in nest.buffers.iter().zip(&writes).enumerate() {
         let wanted = match buffer.scope {
             Scope::Input(_) => 0,
             Scope::Output(_) => 1,
             // What is computed in place of it may leave a temporary without use.
             Scope::Run if writes.iter().all(|count| *count == 0) => 0,
+            // With fewer steps than it keeps, a ring is not filled.
+            Scope::Run if is_ring(nest, TensorId(number as u32)) => continue,
             Scope::Run => 1,
             Scope::Local(_) => continue,
         };
@@ -39,6 +45,24 @@ pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
     }
 }
 
+/// An element of a buffer: what the subscripts are before they go around a ring, and its place.
+type Element = (usize, Vec<Int>, usize);
+
+/// How often a run of a kernel writes each element that is not its own.
+fn written_by(nest: &Nest, kernel: &Kernel, sizes: &[Int]) -> BTreeMap<Element, usize> {
+    let counts: Vec<usize> = kernel.work.iter().map(|work| usize::try_from(&work.items(sizes)).unwrap()).collect();
+    let reductions = leaves(&kernel.steps).into_iter().filter(|leaf| leaf.reduction.is_some());
+    let reductions: Vec<TensorId> = reductions.map(|leaf| leaf.target).collect();
+    let mut writes = BTreeMap::new();
+    for item in 0..nest.items(kernel, sizes).unwrap() {
+        let point = ByLoop(vec![Int::ZERO; kernel.variables.len()]);
+        let mut run = Run { nest, sizes, point, reductions: &reductions, writes: &mut writes };
+        along(item, &counts, &mut |dimension, number| run.covers(&kernel.work[dimension], number));
+        kernel.steps.iter().for_each(|step| run.step(step));
+    }
+    writes
+}
+
 /// One item of a kernel.
 struct Run<'a> {
     nest: &'a Nest,
@@ -47,7 +71,7 @@ struct Run<'a> {
     /// What the reductions of the kernel write.
     reductions: &'a [TensorId],
     /// How often each element of each buffer was written, other than by going on from what it holds.
-    writes: &'a mut [Vec<usize>],
+    writes: &'a mut BTreeMap<Element, usize>,
 }
 
 impl Run<'_> {
@@ -84,8 +108,11 @@ impl Run<'_> {
                 value += Int::ONE;
             }
         } else if !leaf.accumulate && !self.adds(leaf) && (leaf.reduction.is_some() || self.all_hold(&leaf.guards)) {
-            let (place, neutral) = (self.place(leaf), self.is_neutral(leaf));
-            let writes = &mut self.writes[leaf.target.0 as usize][place];
+            if matches!(self.nest[leaf.target].scope, Scope::Local(_)) {
+                return;
+            }
+            let (element, neutral) = (self.element(leaf), self.is_neutral(leaf));
+            let writes = self.writes.entry(element).or_insert(0);
             // Where its condition fails, a reduction may have been computed as well.
             *writes = if neutral { (*writes).max(1) } else { *writes + 1 };
         }
@@ -125,14 +152,33 @@ impl Run<'_> {
         (low, range.high.iter().map(|bound| self.at(bound)).min().unwrap())
     }
 
-    fn place(&self, leaf: &Leaf) -> usize {
-        let mut place = 0;
+    fn element(&self, leaf: &Leaf) -> Element {
+        let (mut place, mut around) = (0, Vec::new());
         for (subscript, extent) in leaf.subscripts.iter().zip(&self.nest[leaf.target].extents) {
+            around.push(self.at(&before_remainder(subscript, extent)));
             let (subscript, extent) = (self.at(subscript), evaluate(extent, self.sizes));
             let name = &self.nest[leaf.target].name;
             assert!(Int::ZERO <= subscript && subscript < extent, "'{name}' is written at {subscript} of {extent}");
             place = place * usize::try_from(&extent).unwrap() + usize::try_from(&subscript).unwrap();
         }
-        place
+        (leaf.target.0 as usize, around, place)
     }
+}
+
+/// Whether what is written goes around.
+fn is_ring(nest: &Nest, buffer: TensorId) -> bool {
+    let mut writers = nest.kernels.iter().flat_map(|kernel| leaves(&kernel.steps)).filter(|leaf| leaf.target == buffer);
+    writers.any(|leaf| {
+        let mut subscripts = leaf.subscripts.iter().zip(&nest[buffer].extents);
+        subscripts.any(|(subscript, extent)| before_remainder(subscript, extent) != *subscript)
+    })
+}
+
+/// `e` of `e % extent`; any other subscript as it is.
+fn before_remainder(subscript: &Affine, extent: &Affine) -> Affine {
+    let division = subscript.terms().iter().find_map(|(atom, factor)| match atom {
+        Atom::Floor(inner, by) if *factor == -by.clone() && extent.as_constant() == Some(by) => Some(inner),
+        Atom::Floor(..) | Atom::Index(_) | Atom::Param(_) => None,
+    });
+    division.map_or_else(|| subscript.clone(), |inner| (**inner).clone())
 }

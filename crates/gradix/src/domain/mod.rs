@@ -7,5 +7,6 @@ pub mod estimate;
 pub mod extent;
 pub mod guard;
 pub mod order;
+pub mod reach;
 pub mod sizes;
 pub mod system;

@@ -72,6 +72,17 @@ pub fn order(program: &Program) -> Result<Vec<Stage>, Unordered> {
     Ok(stages)
 }
 
+/// Whether another definition can go along with a level by one of its indices: at no point does it read what a later step
+/// computes.
+pub fn follows(program: &Program, level: &Level, reader: usize, index: usize) -> bool {
+    let mut assignment: Assignment = level.members.iter().copied().collect();
+    let numbers = assignment.keys().map(|&number| (program.definitions[number].tensor, number)).collect();
+    assignment.insert(reader, index);
+    let reads = reads_of(program, &[reader], numbers);
+    let search = Search { program, context: program.size_context(), reads: &reads };
+    (0..reads.len()).all(|read| search.is_never_later(read, &[], &assignment, level.falling))
+}
+
 /// The order of definitions that may read each other.
 fn order_circle(program: &Program, members: &[usize]) -> Result<Vec<Stage>, Unordered> {
     let reads = reads_within(program, members);
@@ -104,9 +115,13 @@ struct Read {
 }
 
 fn reads_within(program: &Program, members: &[usize]) -> Vec<Read> {
-    let numbers: HashMap<TensorId, usize> = members.iter().map(|&n| (program.definitions[n].tensor, n)).collect();
+    reads_of(program, members, members.iter().map(|&n| (program.definitions[n].tensor, n)).collect())
+}
+
+/// All reads of some tensors by some definitions.
+fn reads_of(program: &Program, readers: &[usize], numbers: HashMap<TensorId, usize>) -> Vec<Read> {
     let mut walk = Walk { program, numbers, exprs: program.exprs.clone(), found: Vec::new(), reader: 0 };
-    for &number in members {
+    for &number in readers {
         let definition = &program.definitions[number];
         walk.reader = number;
         let outputs: Vec<Affine> = (0..definition.rank).map(Affine::index).collect();

@@ -146,7 +146,7 @@ fn is_border(exprs: &Exprs, node: ExprId, rank: usize) -> bool {
 
 /// Everything that a condition compares. It has to stay as it is, to the last bit: a derivative of `max` asks which terms
 /// equal the largest.
-fn compared(exprs: &Exprs, body: ExprId) -> HashSet<ExprId> {
+pub fn compared(exprs: &Exprs, body: ExprId) -> HashSet<ExprId> {
     let conditions = exprs.postorder(body).into_iter().filter_map(|id| match exprs[id] {
         Expr::Select(c, ..) => Some(c),
         _ => None,

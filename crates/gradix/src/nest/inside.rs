@@ -6,7 +6,7 @@
 
 use super::relocate::{Relocation, relocate};
 use super::{Kernel, LoopId, Nest, Scope, Stage, Step, Tile, Time, Work, leaves};
-use super::{hold, peel, share::share};
+use super::{beside::beside, hold, peel, share::share};
 use crate::program::{Affine, Atom, Constraint, ParamId, Range, TensorId};
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ pub fn inside(nest: &mut Nest, chosen: &[ParamId], shared: usize, estimate: &[f6
     nest.kernels.clear();
     nest.stages.clear();
     let mut places = HashMap::new();
-    let mut moving = Moving { nest, old: &old, chosen, places: &mut places, shared, estimate, items: Vec::new() };
+    let (whole, items) = (HashMap::new(), Vec::new());
+    let mut moving = Moving { nest, old: &old, chosen, places: &mut places, whole, shared, estimate, items };
     let stages = old.stages.iter().map(|stage| moving.stage(stage, &old.context)).collect();
     let items = moving.items;
     nest.stages = stages;
@@ -37,6 +38,8 @@ struct Moving<'a> {
     chosen: &'a [ParamId],
     /// Where each kernel is.
     places: &'a mut HashMap<usize, usize>,
+    /// The kernels that go through all steps of a level.
+    whole: HashMap<ParamId, usize>,
     shared: usize,
     estimate: &'a [f64],
     items: Vec<(ParamId, f64)>,
@@ -53,11 +56,36 @@ impl Moving<'_> {
         let value = Affine::param(time.param);
         let steps = [Constraint::non_negative(value.clone()), Constraint::at_most(value.shift(1), time.steps.clone())];
         let known = [known, &steps].concat();
-        let stages = time.stages.iter().map(|stage| self.stage(stage, &known)).collect();
+        let mut stages = Vec::new();
+        for stage in &time.stages {
+            if !self.is_put_beside(stages.last(), stage) {
+                stages.push(self.stage(stage, &known));
+            }
+        }
         Stage::Time(Time { stages, ..time.clone() })
     }
 
+    /// Puts a kernel beside the one before it, if that can be done.
+    fn is_put_beside(&mut self, before: Option<&Stage>, stage: &Stage) -> bool {
+        let (Some(Stage::Kernel(place, same)), Stage::Kernel(number, below)) = (before, stage) else { return false };
+        if same != below {
+            return false;
+        }
+        if let Some(known) = self.places.get(number) {
+            return known == place;
+        }
+        let first = self.nest.kernels[*place].clone();
+        let Some(both) = beside(self.nest, &first, &self.old.kernels[*number]) else { return false };
+        self.nest.kernels[*place] = both;
+        self.places.insert(*number, *place);
+        true
+    }
+
     fn kernel(&mut self, number: usize, below: &[(ParamId, Affine)]) -> Stage {
+        // Of steps that are computed again, the kernels are there.
+        if let Some(place) = self.places.get(&number) {
+            return Stage::Kernel(*place, below.to_vec());
+        }
         self.places.insert(number, self.nest.kernels.len());
         let name = format!("kernel_{}", self.nest.kernels.len());
         self.nest.kernels.push(Kernel { name, ..self.old.kernels[number].clone() });
@@ -66,7 +94,11 @@ impl Moving<'_> {
 
     /// All steps of a recurrence in one kernel.
     fn one_kernel(&mut self, time: &Time, known: &[Constraint]) -> Stage {
+        if let Some(number) = self.whole.get(&time.param) {
+            return Stage::Kernel(*number, Vec::new());
+        }
         let number = self.nest.kernels.len();
+        self.whole.insert(time.param, number);
         let variables = ["first", "last", "item"].map(String::from).to_vec();
         let name = format!("kernel_{number}");
         let mut filling = Filling {
@@ -123,11 +155,7 @@ impl Filling<'_> {
         let ParamId(own) = time.param;
         let variable = self.variable(&self.old.params[own as usize].name.clone());
         let steps = self.at_step(&time.steps);
-        let value = match time.falling {
-            true => steps.shift(-1) - Affine::index(variable),
-            false => Affine::index(variable),
-        };
-        let (range, outside) = (Range::extent(steps), self.known.len());
+        let ((range, value), outside) = (self.values(time, steps, variable), self.known.len());
         self.times.push((time.param, value));
         self.around.push(variable);
         self.known.extend(range.constraints(variable));
@@ -136,6 +164,25 @@ impl Filling<'_> {
         self.around.pop();
         self.known.truncate(outside);
         self.pieces(Tile::each(variable, range, inner))
+    }
+
+    /// The values of a variable, and the step at each of them.
+    fn values(&self, time: &Time, steps: Affine, variable: LoopId) -> (Range, Affine) {
+        let (zero, own) = (Affine::constant(0), Affine::index(variable));
+        let Some(window) = time.window else {
+            let value = if time.falling { steps.shift(-1) - own } else { own };
+            return (Range::extent(steps), value);
+        };
+        let start = self.at_step(&window.start());
+        let end = start.shift(window.values);
+        match time.falling {
+            false => (Range { low: vec![zero, start], high: vec![steps.shift(-1), end.shift(-1)] }, own),
+            true => {
+                let (low, high) =
+                    (vec![zero, end.clone() - steps], vec![Affine::constant(window.values - 1), end.shift(-1)]);
+                (Range { low, high }, end.shift(-1) - own)
+            }
+        }
     }
 
     /// A loop over steps in pieces, each of which has a variable of its own.

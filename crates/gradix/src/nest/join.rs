@@ -79,9 +79,9 @@ fn stages(divided: &Divided, stages: &[divide::Stage], first_kernels: &[usize]) 
             let kernels = first_kernels[*part]..first_kernels[*part + 1];
             kernels.map(|number| Stage::Kernel(number, limits.clone())).collect()
         }
-        divide::Stage::Time { time, steps, falling, stages: inner } => {
+        divide::Stage::Time { time, steps, falling, window, stages: inner } => {
             let stages = self::stages(divided, inner, first_kernels);
-            vec![Stage::Time(Time { param: *time, steps: steps.clone(), falling: *falling, stages })]
+            vec![Stage::Time(Time { param: *time, steps: steps.clone(), falling: *falling, window: *window, stages })]
         }
     };
     stages.iter().flat_map(each).collect()

@@ -14,6 +14,7 @@
 //! first three variables of the kernel.
 //! [`verify`](verify()) lists the invariants.
 
+mod beside;
 pub mod hold;
 pub mod inside;
 pub mod join;
@@ -23,6 +24,7 @@ mod relocate;
 mod share;
 pub mod verify;
 
+pub use crate::divide::Window;
 pub use crate::scalar::Real;
 pub use print::print;
 pub use verify::{Check, Verified, verify};
@@ -115,6 +117,8 @@ pub struct Time {
     pub steps: Affine,
     /// Whether the last comes first.
     pub falling: bool,
+    /// Which of the values, if not all.
+    pub window: Option<Window>,
     /// What is run for each value.
     pub stages: Vec<Stage>,
 }
@@ -377,11 +381,9 @@ impl Nest {
         let loops = self.loops();
         for (number, kernel) in self.kernels.iter().enumerate() {
             // What is touched at one step may be needed at the next.
-            let (start, end) = loops
-                .iter()
-                .find(|(start, end)| (*start..=*end).contains(&number))
-                .copied()
-                .unwrap_or((number, number));
+            let around = loops.iter().filter(|(start, end)| (*start..=*end).contains(&number));
+            let (start, end) =
+                around.fold((number, number), |(first, last), (start, end)| (first.min(*start), last.max(*end)));
             for TensorId(buffer) in leaves(&kernel.steps).into_iter().flat_map(|leaf| self.touched_by(leaf)) {
                 let lifetime = &mut lifetimes[buffer as usize];
                 *lifetime = Some((lifetime.map_or(start, |(first, _)| first.min(start)), end));

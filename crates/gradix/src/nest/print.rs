@@ -1,6 +1,8 @@
 //! A [`Nest`] as text, for people and for tests.
 
-use super::{Buffer, FIRST, Held, Kernel, Kind, Leaf, Nest, Panels, Scope, Stage, Step, Tile, Time, Together, Work};
+use super::{
+    Buffer, FIRST, Held, Kernel, Kind, Leaf, Nest, Panels, Scope, Stage, Step, Tile, Time, Together, Window, Work,
+};
 use crate::program::print;
 use crate::program::{Affine, BinaryOp, Constraint, ExprId, ParamId, Range, ReduceOp, TensorId};
 use crate::target::PanelSize;
@@ -53,10 +55,15 @@ fn print_stages(nest: &Nest, stages: &[Stage], depth: usize, text: &mut String) 
                 let when = if tests.is_empty() { String::new() } else { format!(" if {}", tests.join(" and ")) };
                 let _ = writeln!(text, "{indent}{}{when}", nest.kernels[*number].name);
             }
-            Stage::Time(Time { param, steps, falling, stages }) => {
+            Stage::Time(Time { param, steps, falling, window, stages }) => {
                 let direction = if *falling { ", falling" } else { "" };
-                let name = &nest.params[param.0 as usize].name;
-                let _ = writeln!(text, "{indent}each {name} in 0..{}{direction}:", shown(steps));
+                let name = |param: &ParamId| &nest.params[param.0 as usize].name;
+                let window = window.as_ref().map_or_else(String::new, |Window { outer, size, before, values }| {
+                    let start = if *before == 0 { String::new() } else { format!(" - {before}") };
+                    format!(", {values} from {size} * {}{start} on", name(outer))
+                });
+                let name = name(param);
+                let _ = writeln!(text, "{indent}each {name} in 0..{}{direction}{window}:", shown(steps));
                 print_stages(nest, stages, depth + 1, text);
             }
         }

@@ -13,7 +13,7 @@
 use super::arrange::lanes;
 use super::extents;
 use super::order::with_last;
-use super::reach::{Held, Reach};
+use crate::domain::reach::{Held, Reach};
 use crate::program::affine::is_along;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;

@@ -488,7 +488,9 @@ impl Grouping<'_> {
         let (members, grid) = self.divided(members, Shares { items, work, slabs: rows, wanted });
         let local = self.live(&members, &|member| self.width(member, &grid));
         if local == 0.0 && parts.is_none() {
-            let tile = share.max(least).clamp(1.0, MAX_TILE_VALUES) as i64;
+            // Where the least decides, in equal items: threads that wait for each other have as much to do.
+            let height = if least > share { (rows / (rows / least).ceil()).ceil() } else { share };
+            let tile = height.clamp(1.0, MAX_TILE_VALUES) as i64;
             return Group { grid, ..Group::new(members, tile, parts) };
         }
         let rolling = self.is_rolling(&members);

@@ -14,17 +14,18 @@ mod loops;
 mod marks;
 mod order;
 pub mod print;
-mod reach;
 pub mod skew;
+mod slices;
 mod turn;
 
 pub use arrange::{arrange, lanes, name};
 pub use print::print;
+pub use slices::slices;
 
 use crate::nest::{Buffer, Kernel, LoopId};
 use crate::program::{Affine, Definition, Exprs, Program, TensorId};
 use crate::scalar::Real;
-use crate::target::Target;
+use crate::target::{Target, cost};
 use std::collections::BTreeMap;
 
 /// The decisions for a whole program.
@@ -132,7 +133,7 @@ impl Member {
 
 /// The assumed number of values of every index of a definition, in the middle of those before it.
 pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
-    extents_at(definition, estimate, &|_| 0.5)
+    in_middle(&|share| extents_at(definition, estimate, &|_| share))
 }
 
 /// The same where each index has gone through a share of its values.
@@ -147,6 +148,17 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
         point.push(low + (high - low) * share(position));
     }
     extents
+}
+
+/// Extents where indices have gone through a share of their values: half of them, unless that leaves nothing for others. Of
+/// `k in t + 1..=i`, the middle of all `i` has none where `t` is in the middle of its steps.
+fn in_middle(at: &dyn Fn(f64) -> Vec<f64>) -> Vec<f64> {
+    let has_points = |extents: &Vec<f64>| extents.iter().all(|extent| *extent >= 1.0);
+    let middle = at(cost::MIDDLE);
+    match has_points(&middle) {
+        true => middle,
+        false => cost::BESIDE_MIDDLE.map(at).into_iter().find(has_points).unwrap_or(middle),
+    }
 }
 
 /// Decides for a whole program, a type of elements and a machine.

@@ -122,6 +122,10 @@ pub const KEPT_VALUE_ADDITIONS: f64 = 3.0;
 pub const LARGE_PART_ADDITIONS: f64 = 8.0;
 /// What is less costly than this is computed again by each definition that needs it.
 pub const SHARED_VALUE_ADDITIONS: f64 = 4.0;
+/// A function of one element that takes as many is worth an element of its own, if it is evaluated at several places.
+pub const ELEMENT_ADDITIONS: f64 = 6.0;
+/// How often it is evaluated for each element, at least.
+pub const ELEMENT_USES: f64 = 1.9;
 /// A choice by an index of a reduction, or an element at a remainder of it, at every term: there are no vectors then, and the choice
 /// is made one term after the other.
 pub const TURN_ADDITIONS: f64 = 4.0;
@@ -182,6 +186,13 @@ pub const WORK_PER_PRELUDE: f64 = 100.0;
 
 // ---- `schedule`: groups, slabs and items.
 
+/// Where indices are assumed to be when extents depend on them, as shares of their values.
+pub const MIDDLE: f64 = 0.5;
+/// Where else, if nothing is left there.
+pub const BESIDE_MIDDLE: [f64; 2] = [0.75, 0.25];
+/// A border with as many vectors along it is cut again, so that they have no conditions: an edge of a field of 256 x 256 then takes a
+/// tenth of the time.
+pub const EDGE_VECTORS: f64 = 4.0;
 /// How many points an item of work has, at least, so that sharing items out costs little beside them.
 pub const ITEM_POINTS: f64 = 20_000.0;
 /// Where items repeat something (operands that are packed, places beside a slab), so many of them are one.
@@ -231,6 +242,13 @@ pub const TILE_VALUES: f64 = 64.0;
 pub const L2_SHARE_OF_LOCALS: f64 = 7.0 / 8.0;
 /// The same where every tile is a few rows, and what it keeps from tile to tile should be close.
 pub const L2_SHARE_OF_RINGS: f64 = 1.0 / 16.0;
+
+// ---- `divide`: what goes along with the steps of a recurrence.
+
+/// What takes more additions than this for each element of the recurrence that it reads is done for all steps at once.
+pub const FOLLOWER_ADDITIONS: f64 = 64.0;
+/// A step with fewer elements than this is over before it pays to read it while it is near.
+pub const FOLLOWED_ELEMENTS: f64 = 256.0;
 
 // ---- `waves`: recurrences in two ordered indices.
 

@@ -40,6 +40,8 @@ pub struct Target {
     pub l3_bytes: i64,
     /// A result of so many bytes has left the caches before anyone reads it, and is written past them.
     pub streamed_bytes: i64,
+    /// What a recurrence may store of its steps; past that, segments of them are computed again.
+    pub memory_bytes: i64,
     /// How many independent items of work keep all cores busy to the end. It is a choice, not the number of cores:
     /// items decide how results are divided.
     pub items: i64,
@@ -62,6 +64,8 @@ pub struct PanelSize {
 }
 
 const KIB: i64 = 1024;
+/// A preset says nothing of the memory of a machine.
+const ANY_MEMORY: i64 = i64::MAX;
 
 /// Servers from Skylake-X, desktops from Zen 4 on. The caches of a core are those of Sapphire Rapids; the last one is as
 /// large as the whole machine, for which 32 MiB stand here.
@@ -75,6 +79,7 @@ pub const AVX512: Target = Target {
     l2_bytes: 2048 * KIB,
     l3_bytes: 32 * 1024 * KIB,
     streamed_bytes: 16 * 1024 * KIB,
+    memory_bytes: ANY_MEMORY,
     items: 32,
     sum_parts: 16,
     short_step_additions: 32_768,

@@ -13,7 +13,7 @@ use super::super::names::{Common, Names, members};
 use super::super::print;
 use super::super::tree::Value;
 use super::{file, made_for, options, with_extents};
-use crate::nest::{Buffer, Check, Lifetime, MAX_SIZE, Nest, Real, Scope, Stage, Verified, Work};
+use crate::nest::{Buffer, Check, Lifetime, MAX_SIZE, Nest, Real, Scope, Stage, Verified, Window, Work};
 use crate::program::print::{constraint, print as print_program};
 use crate::program::{Affine, Atom, ParamId, ParamKind, Program, TensorId, distinct};
 use gradix_int::Int;
@@ -107,11 +107,27 @@ impl Interface<'_> {
                 }
                 Stage::Time(time) => {
                     let (param, steps) = (time.param.0, format!("plan.steps[{}]", count(&time.steps)));
-                    let value = if time.falling { format!("{steps} - 1 - t{depth}") } else { format!("t{depth}") };
-                    lines.push(format!("for (int64_t t{depth} = 0; t{depth} < {steps}; t{depth}++) {{"));
+                    let (start, end) = match time.window {
+                        None => ("0".to_string(), steps),
+                        Some(Window { outer, size, before, values }) => {
+                            lines.push("{".into());
+                            lines.push(format!("int64_t start{depth} = {size} * plan.size[{}] - {before};", outer.0));
+                            lines.push(format!("int64_t end{depth} = start{depth} + {values};"));
+                            lines.push(format!("if (start{depth} < 0) start{depth} = 0;"));
+                            lines.push(format!("if (end{depth} > {steps}) end{depth} = {steps};"));
+                            (format!("start{depth}"), format!("end{depth}"))
+                        }
+                    };
+                    let value = match (time.falling, start.as_str()) {
+                        (false, _) => format!("t{depth}"),
+                        (true, "0") => format!("{end} - 1 - t{depth}"),
+                        (true, _) => format!("{end} - 1 - (t{depth} - {start})"),
+                    };
+                    lines.push(format!("for (int64_t t{depth} = {start}; t{depth} < {end}; t{depth}++) {{"));
                     lines.push(format!("    plan.size[{param}] = {value};"));
                     lines.extend(self.stages(&time.stages, depth + 1).into_iter().map(|line| format!("    {line}")));
                     lines.push("}".into());
+                    lines.extend(time.window.map(|_| "}".to_string()));
                 }
             }
         }

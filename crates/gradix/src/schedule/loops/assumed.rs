@@ -4,10 +4,16 @@ use super::place::Placed;
 use super::{Looping, Making};
 use crate::nest::{FIRST, ITEM, LAST, Loop};
 use crate::program::{Affine, Range};
+use crate::schedule::in_middle;
 
 impl Looping<'_> {
     /// The assumed number of values of each loop.
     pub fn extents(&self, loops: &[Loop]) -> Vec<f64> {
+        in_middle(&|share| self.extents_at(loops, share))
+    }
+
+    /// The same where each variable has gone through a share of its values.
+    fn extents_at(&self, loops: &[Loop], share: f64) -> Vec<f64> {
         let of_work = self.ends.iter().map(|(last, _)| last.number()).max().unwrap_or(0).max(ITEM.number());
         let highest = loops.iter().map(|l| l.variable.number()).max().unwrap_or(0).max(of_work);
         let mut middle = vec![0.0; highest + 1];
@@ -17,7 +23,7 @@ impl Looping<'_> {
         for l in loops {
             let (low, high) = self.span(&l.range, &middle);
             extents.push((high - low + 1.0).max(0.0));
-            middle[l.variable.number()] = (low + high) / 2.0;
+            middle[l.variable.number()] = low + (high - low) * share;
         }
         extents
     }

@@ -12,6 +12,7 @@ use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, Range, Relation};
 use crate::simplify;
+use crate::target::cost;
 use gradix_int::Int;
 
 /// A part of the index space with its own body.
@@ -26,6 +27,9 @@ pub struct Piece {
 /// The most conditions that cut the space, as each may double the code; past that, they are tested where they stand.
 const MAX_CUT_CONDITIONS: usize = 8;
 
+/// The most pieces that edges are cut into: each has code of its own.
+const MAX_PIECES: usize = 20;
+
 /// The pieces of a definition; together they cover its outputs, and no two overlap.
 pub fn split(looping: &mut Looping, placed: &Placed, making: &Making) -> Vec<Piece> {
     let known = [making.context.as_slice(), &output_domain(placed)].concat();
@@ -33,7 +37,7 @@ pub fn split(looping: &mut Looping, placed: &Placed, making: &Making) -> Vec<Pie
     for mut region in by_equations(looping, placed, &known) {
         region.extend(with_terms(placed, &known));
         let cuts = cuts(looping, placed, making, &known, &region);
-        for part in parts(&known, region, cuts) {
+        for part in refined(looping, placed, making, &known, parts(&known, region, cuts)) {
             match piece(looping, placed, &known, &part) {
                 Ok(found) => pieces.extend(found),
                 Err(Unsplit) => return vec![whole(placed)],
@@ -227,6 +231,47 @@ fn parts(known: &[Constraint], region: Vec<Constraint>, cuts: Vec<Constraint>) -
         inside.push(cut);
     }
     parts
+}
+
+/// The parts, where borders of a pointwise definition that still have conditions on what would best be lanes are cut again:
+/// corners apart, an edge runs in vectors, too.
+fn refined(
+    looping: &mut Looping,
+    placed: &Placed,
+    making: &Making,
+    known: &[Constraint],
+    mut parts: Vec<Vec<Constraint>>,
+) -> Vec<Vec<Constraint>> {
+    let lanes = shape::preferred(looping, placed).first().copied();
+    let is_edged = placed.reduction.is_none() && placed.outputs > 1 && parts.len() > 1;
+    let Some(lanes) = lanes.filter(|_| is_edged) else { return parts };
+    let mut done = vec![parts.remove(0)];
+    while let Some(part) = parts.pop() {
+        let mut cuts = cuts(looping, placed, making, known, &part);
+        let wanted =
+            cuts.iter().any(|cut| cut.affine.uses_index(lanes)) && is_long(looping, placed, known, &part, lanes);
+        cuts.retain(|cut| wanted && !part.contains(cut));
+        match self::parts(known, part.clone(), cuts) {
+            cut if cut.len() > 1 && done.len() + parts.len() + cut.len() <= MAX_PIECES => parts.extend(cut),
+            _ => done.push(part),
+        }
+    }
+    done[1..].reverse();
+    done
+}
+
+/// Whether a part has vectors along a variable.
+fn is_long(
+    looping: &mut Looping,
+    placed: &Placed,
+    known: &[Constraint],
+    part: &[Constraint],
+    variable: LoopId,
+) -> bool {
+    let Ok(Some(Piece { outputs, terms, .. })) = piece(looping, placed, known, part) else { return false };
+    let extents = looping.extents(&placed.loops(outputs.into_iter().chain(terms)));
+    let place = placed.variables.iter().position(|own| *own == variable);
+    place.is_some_and(|place| extents[place] >= cost::EDGE_VECTORS * looping.lanes)
 }
 
 /// The loops over a part; `None` if it has no points.

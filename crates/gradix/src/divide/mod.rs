@@ -7,16 +7,23 @@
 //! At each step of a level, the index that the level goes through is a size. What was computed at other steps, or in
 //! other parts, is an input; what belongs to the same part is read from there.
 
+mod accumulate;
+mod follow;
+mod segments;
+
 use crate::diagnostic::Diagnostic;
+use crate::domain::estimate::estimate;
 use crate::domain::guard::{self, Guarded};
 use crate::domain::order::{self, Level};
 use crate::domain::{extent, system};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Places, Program, Tensor,
-    TensorId, TensorKind, names, verify,
+    TensorId, TensorKind, distinct, names, verify,
 };
 use crate::simplify;
+use crate::target::Target;
+use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
 /// A dimension of some tensors, and how many of its values are kept.
@@ -65,9 +72,24 @@ pub enum Stage {
         steps: Affine,
         /// Whether they fall.
         falling: bool,
+        /// Which of them, if not all.
+        window: Option<Window>,
         /// What is run for each.
         stages: Vec<Stage>,
     },
+}
+
+/// Some of the steps of a level: so many from `size * outer - before` on, where `outer` goes through segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The segment.
+    pub outer: ParamId,
+    /// The steps of a segment.
+    pub size: i64,
+    /// How many steps before the segment the first one is.
+    pub before: i64,
+    /// How many steps there are, as far as the level has them.
+    pub values: i64,
 }
 
 /// The parts that a stage runs.
@@ -78,10 +100,39 @@ pub fn parts_of(stage: &Stage) -> Vec<usize> {
     }
 }
 
-/// Divides a program.
-pub fn divide(program: &Program) -> Result<Divided, Diagnostic> {
-    let mut whole = outside_named(program)?;
-    let stages = order::order(&whole).map_err(|error| error.describe(&whole, &Places::default()))?;
+/// Whether a stage goes through segments.
+pub fn is_segmented(stage: &Stage) -> bool {
+    let has_window = |stage: &Stage| matches!(stage, Stage::Time { window: Some(_), .. });
+    matches!(stage, Stage::Time { stages, .. } if stages.iter().any(has_window))
+}
+
+impl Window {
+    /// The first value, where it is one of the level.
+    pub fn start(&self) -> Affine {
+        Affine::param(self.outer).scale(&Int::from(self.size)).shift(-self.before)
+    }
+
+    /// The values of a level with so many steps, where sizes and steps have these values.
+    pub fn range(&self, sizes: &[i64], steps: i64) -> std::ops::Range<i64> {
+        let start = self.size * sizes[self.outer.0 as usize] - self.before;
+        start.max(0)..(start + self.values).clamp(0, steps).max(start.max(0))
+    }
+}
+
+/// Divides a program whose sizes have about these values.
+pub fn divide(program: &Program, given: &[Int], target: &Target) -> Result<Divided, Diagnostic> {
+    let mut whole = before_levels_named(outside_named(program)?)?;
+    let sizes = estimate(&whole, given);
+    let sums = accumulate::nested(&whole, &sizes, target);
+    if !sums.is_empty() {
+        simplify::settle::name_some(&mut whole, sums)?;
+    }
+    let mut stages = ordered(&whole)?;
+    if let Some(with_sums) = accumulate::accumulate(&whole, &stages, &sizes, target) {
+        whole = with_sums;
+        stages = ordered(&whole)?;
+    }
+    let stages = follow::follow(&whole, stages, &sizes, target);
     let mut dividing = Dividing { taken: names::taken(&whole), fixed: HashMap::new(), parts: Vec::new() };
     let stages = dividing.stages(&mut whole, &stages)?;
     let Dividing { mut parts, .. } = dividing;
@@ -101,7 +152,10 @@ pub fn divide(program: &Program) -> Result<Divided, Diagnostic> {
     stored.dedup();
     let kept = |tensor: &TensorId| Some((*tensor, ring(&whole, &parts, &stages, *tensor)?));
     let rings = stored.iter().filter(|tensor| !whole.outputs.contains(tensor)).filter_map(kept).collect();
-    Ok(Divided { whole, parts, stages, stored, rings })
+    let mut divided = Divided { whole, parts, stages, stored, rings };
+    let sizes = estimate(&divided.whole, given);
+    segments::segment(&mut divided, &sizes, target.memory_bytes);
+    Ok(divided)
 }
 
 /// The dimension that steps go through and how many of its values have to be kept, if every read is of one of the last few
@@ -168,6 +222,63 @@ fn outside_named(program: &Program) -> Result<Program, Diagnostic> {
     Ok(whole)
 }
 
+/// Nested reductions that a level inside of another one reads, and that depend on nothing of it, are computed before it, for all
+/// of its values.
+fn before_levels_named(whole: Program) -> Result<Program, Diagnostic> {
+    fn inner(stages: &[order::Stage]) -> Vec<usize> {
+        let levels = stages.iter().filter_map(|stage| match stage {
+            order::Stage::Level(level) => Some(level),
+            order::Stage::Definition(_) => None,
+        });
+        let members = |level: &Level| level.members.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        levels.flat_map(|level| [members(level), inner(&level.stages)].concat()).collect()
+    }
+    let inside = |program: &Program| -> Result<Vec<usize>, Diagnostic> {
+        let outermost = ordered(program)?;
+        let levels = outermost.iter().filter_map(|stage| match stage {
+            order::Stage::Level(level) => Some(inner(&level.stages)),
+            order::Stage::Definition(_) => None,
+        });
+        Ok(levels.flatten().collect())
+    };
+    let members = inside(&whole)?;
+    let bodies = members.iter().map(|&number| whole.definitions[number].body);
+    let reads: HashSet<TensorId> =
+        bodies.flat_map(|body| whole.exprs.accesses(body).map(|(tensor, _)| tensor).collect::<Vec<_>>()).collect();
+    let is_reduction = |d: &&Definition| whole[d.tensor].kind == TensorKind::Nested && d.reduction.is_some();
+    let nested: Vec<TensorId> = whole.definitions.iter().filter(is_reduction).map(|d| d.tensor).collect();
+    let (mut before, mut restricted) = (Vec::new(), Vec::new());
+    for tensor in nested.into_iter().filter(|tensor| reads.contains(tensor)) {
+        let fits = |restricted: &[TensorId]| -> Result<bool, Diagnostic> {
+            let with = before_named(&whole, &[tensor], restricted)?;
+            Ok(inside(&with).is_ok_and(|now| now.len() == members.len()))
+        };
+        if fits(&[])? {
+            before.push(tensor);
+        } else if fits(&[tensor])? {
+            before.push(tensor);
+            restricted.push(tensor);
+        }
+    }
+    let with = before_named(&whole, &before, &restricted)?;
+    Ok(if before.is_empty() || ordered(&with).is_err() { whole } else { with })
+}
+
+/// Gives nested reductions names; some of them have no terms where nothing reads them.
+fn before_named(program: &Program, nested: &[TensorId], restricted: &[TensorId]) -> Result<Program, Diagnostic> {
+    let mut named = program.clone();
+    for definition in named.definitions.iter_mut().filter(|definition| restricted.contains(&definition.tensor)) {
+        definition.conditions = distinct([definition.conditions.clone(), definition.assumptions.clone()].concat());
+    }
+    simplify::settle::name_some(&mut named, nested.to_vec())?;
+    simplify::tidy::tidy(&mut named, false);
+    Ok(named)
+}
+
+fn ordered(program: &Program) -> Result<Vec<order::Stage>, Diagnostic> {
+    order::order(program).map_err(|error| error.describe(program, &Places::default()))
+}
+
 struct Dividing {
     taken: HashSet<String>,
     /// The indices of definitions, by number, that the levels around have given a value.
@@ -217,7 +328,7 @@ impl Dividing {
         for (number, _) in &level.members {
             self.fixed.entry(*number).or_default().pop();
         }
-        Ok(Stage::Time { time, steps, falling: level.falling, stages })
+        Ok(Stage::Time { time, steps, falling: level.falling, window: None, stages })
     }
 
     /// For each level around a definition, how many steps it has.
@@ -341,7 +452,7 @@ impl<'a> Making<'a> {
             indices: indices.collect(),
             rank: old.rank - fixed.len(),
             reduction: old.reduction,
-            conditions: moved(&old.conditions),
+            conditions: distinct(moved(&old.conditions)),
             assumptions: [moved(&old.assumptions), known.to_vec()].concat(),
             body: old.body,
         };

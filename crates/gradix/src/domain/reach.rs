@@ -3,8 +3,8 @@
 //! An argument may be the storage of a view (see [`store`](crate::store())), whose extents are sizes of their own: what
 //! lies past the view is not to be touched, and may be far more than what is read.
 
-use crate::domain::guard::{self, Guard};
-use crate::domain::system;
+use super::guard::{self, Guard};
+use super::system;
 use crate::program::{Affine, Atom, Constraint, Expr, ParamId, Program, TensorId};
 
 /// An argument, one of its dimensions, and the extents of what a copy holds.
