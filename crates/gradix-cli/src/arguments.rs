@@ -286,6 +286,8 @@ pub enum Backend {
     Vm,
     /// Code from the machine's C compiler ($CC, or cc, gcc, clang)
     Native,
+    /// A GPU: NVIDIA's driver, and its run-time compiler
+    Cuda,
 }
 
 impl Backend {
@@ -296,6 +298,7 @@ impl Backend {
             Backend::Interp => gradix_run::Backend::Interp,
             Backend::Vm => gradix_run::Backend::Vm,
             Backend::Native => gradix_run::Backend::Native,
+            Backend::Cuda => gradix_run::Backend::Cuda,
         }
     }
 }
@@ -387,7 +390,7 @@ pub struct EmitArguments {
     /// The language
     #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::C)]
     pub target: Language,
-    /// The processor that decisions suit: avx512, avx2, neon or portable [default: this machine's]
+    /// The machine that decisions suit: avx512, avx2, neon, portable or, a GPU, sm_90 [default: this one]
     #[arg(long, value_name = "NAME", value_parser = parse_cpu)]
     pub cpu: Option<Target>,
     /// The type of numbers
@@ -415,6 +418,8 @@ pub struct EmitArguments {
 pub enum Language {
     /// C99 with the vector types of GCC and Clang
     C,
+    /// CUDA C++: a kernel for each step
+    Cuda,
 }
 
 /// Arguments of `bench`.
@@ -457,7 +462,7 @@ fn parse_size(text: &str) -> Result<(String, i64), String> {
 
 fn parse_cpu(text: &str) -> Result<Target, String> {
     let known = Target::PRESETS.map(|target| target.name).join(", ");
-    Target::named(text).ok_or_else(|| format!("there is no processor of that name; known are {known}"))
+    Target::named(text).ok_or_else(|| format!("there is no machine of that name; known are {known}"))
 }
 
 fn parse_input(text: &str) -> Result<Input, String> {

@@ -375,11 +375,11 @@ pub fn how(threads: Option<&Bound<'_, PyAny>>, backend: Option<&Bound<'_, PyAny>
     Ok(How { backend, threads })
 }
 
-const BACKENDS: [&str; 4] = ["auto", "native", "vm", "interp"];
+const BACKENDS: [&str; 5] = ["auto", "native", "vm", "interp", "cuda"];
 
 /// The backend of a name.
 pub fn backend(name: &str) -> Option<Backend> {
-    let backends = [Backend::Auto, Backend::Native, Backend::Vm, Backend::Interp];
+    let backends = [Backend::Auto, Backend::Native, Backend::Vm, Backend::Interp, Backend::Cuda];
     BACKENDS.iter().zip(backends).find(|(known, _)| **known == name).map(|(_, backend)| backend)
 }
 

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{Program, TensorId};
+use gradix::target::SM_90;
 
 use crate::array::{Array, element_count};
 use crate::element::Element;
@@ -46,6 +47,8 @@ pub enum Backend {
     Vm,
     /// Code from the machine's C compiler.
     Native,
+    /// A GPU.
+    Cuda,
 }
 
 /// A program made ready to run. It holds memory for intermediate values from one run to the next.
@@ -152,6 +155,7 @@ impl Executable {
             Engine::Interp => Backend::Interp,
             Engine::Machine(_) if self.prepared.as_ref().is_some_and(|prepared| prepared.refused) => Backend::Interp,
             Engine::Machine(machine) if machine.is_native() => Backend::Native,
+            Engine::Machine(machine) if machine.is_cuda() => Backend::Cuda,
             Engine::Machine(_) => Backend::Vm,
         }
     }
@@ -230,7 +234,7 @@ impl Executable {
         match &mut self.engine {
             // SAFETY: as the caller promises. The machine is prepared for these sizes.
             Engine::Machine(machine) if !prepared.refused => unsafe {
-                if !machine.run(sizes, inputs, outputs, self.threads) {
+                if !machine.run(sizes, inputs, outputs, self.threads).map_err(|note| failed(note.to_string()))? {
                     return Err(interrupt::stopped());
                 }
             },
@@ -345,12 +349,20 @@ fn engine(
     settings: &Settings,
     notes: &mut Vec<Note>,
 ) -> Result<Machine, Option<Note>> {
+    if backend == Backend::Cuda {
+        match on_gpu(program, reliance, dtype, settings) {
+            Ok(machine) => return Ok(machine),
+            Err(note) => notes.push(instead(note, "the processor")),
+        }
+    }
     let compiler = match backend {
         Backend::Interp => return Err(None),
         Backend::Vm => None,
         Backend::Native => Some(settings.compiler()),
         // That there is no compiler is nothing to speak of, unless one was named.
-        Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
+        Backend::Auto | Backend::Cuda => {
+            Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some())
+        }
     };
     let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &host());
     let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
@@ -365,6 +377,15 @@ fn engine(
         None => {}
     }
     Ok(Machine::vm(program, nest, dtype)?)
+}
+
+/// A program made ready for the GPU.
+fn on_gpu(program: &Program, reliance: &Reliance, dtype: Dtype, settings: &Settings) -> Result<Machine, Note> {
+    // What is missing is told before anything is compiled.
+    crate::cuda::Gpu::get()?;
+    let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &SM_90);
+    let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
+    Machine::cuda(program, compiled.map_err(refused)?.nest, dtype, settings)
 }
 
 fn instead(note: Note, backend: &str) -> Note {

@@ -15,6 +15,7 @@ use gradix::nest::{self, Buffer, Lifetime, MAX_SIZE, Scope, Verified};
 use gradix::program::{Affine, Param, ParamId, ParamKind, Program, TensorId};
 
 use crate::buffers::{Block, padded};
+use crate::cuda::{self, Memory};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::layout;
@@ -29,6 +30,8 @@ pub struct Machine {
     plan: Option<Plan>,
     temporaries: Option<Block>,
     locals: Vec<Block>,
+    /// On a GPU, all arrays.
+    device: Memory,
 }
 
 /// What does not depend on the sizes of a run.
@@ -44,6 +47,7 @@ struct Compiled {
 /// What runs the kernels.
 enum Code {
     Native(Kernels),
+    Cuda(cuda::Kernels),
     /// What it runs depends on the sizes, and is part of the plan.
     Vm,
 }
@@ -67,6 +71,10 @@ struct Plan {
     kernels: Vec<Share>,
     stages: Vec<Stage>,
     translated: Option<Arc<Translated>>,
+    /// The kernels on a GPU for these sizes.
+    loaded: Option<Arc<cuda::Loaded>>,
+    /// Of each buffer.
+    bytes: Vec<usize>,
     temporary_bytes: usize,
     local_bytes: usize,
 }
@@ -133,18 +141,30 @@ impl Machine {
         Ok((Machine::from(Arc::new(compiled), None), notes))
     }
 
+    /// Makes a nest ready for the GPU; an error says what is missing.
+    pub fn cuda(program: &Program, nest: Verified, dtype: Dtype, settings: &Settings) -> Result<Machine, Note> {
+        let mut compiled = Compiled::new(program, nest, dtype);
+        compiled.code = Code::Cuda(cuda::Kernels::of(&compiled.nest, dtype.real(), settings)?);
+        Ok(Machine::from(Arc::new(compiled), None))
+    }
+
     /// Leaves the kernels of a nest that was made from `program` to the virtual machine.
     pub fn vm(program: &Program, nest: Verified, dtype: Dtype) -> Result<Machine, Note> {
         Ok(Machine::from(Arc::new(Compiled::new(program, nest, dtype)), None))
     }
 
     fn from(compiled: Arc<Compiled>, plan: Option<Plan>) -> Machine {
-        Machine { compiled, plan, temporaries: None, locals: Vec::new() }
+        Machine { compiled, plan, temporaries: None, locals: Vec::new(), device: Memory::default() }
     }
 
     /// Another one of the same code, which gets memory of its own when it is [prepared](Self::prepare).
     pub fn fork(&self) -> Machine {
         Machine::from(self.compiled.clone(), self.plan.clone())
+    }
+
+    /// Whether the kernels run on a GPU.
+    pub fn is_cuda(&self) -> bool {
+        matches!(self.compiled.code, Code::Cuda(_))
     }
 
     /// Whether the kernels are compiled.
@@ -165,6 +185,10 @@ impl Machine {
             self.plan = Some(self.compiled.plan(sizes)?);
         }
         let Some(plan) = &self.plan else { return Ok(()) };
+        if let Code::Cuda(kernels) = &self.compiled.code {
+            let fits = self.device.provide(kernels, &self.compiled.nest, &plan.bytes)?;
+            return if fits { Ok(()) } else { Err(Note::new("the arrays do not fit into the memory of the GPU")) };
+        }
         let threads = threads.min(plan.kernels.iter().map(|kernel| kernel.items).max().unwrap_or(0)).max(1);
         let lack = |block: &Block, bytes: usize| block.bytes() < bytes;
         let missing_locals = match self.locals.iter().any(|block| lack(block, plan.local_bytes)) {
@@ -188,7 +212,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](interrupt). [`prepare`](Self::prepare) has been called with the same sizes
+    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](interrupt); an error says how a
+    /// GPU failed. [`prepare`](Self::prepare) has been called with the same sizes
     /// and number of threads.
     ///
     /// # Panics
@@ -204,11 +229,15 @@ impl Machine {
         inputs: &[*const T],
         outputs: &[*mut T],
         threads: usize,
-    ) -> bool {
+    ) -> Result<bool, Note> {
         let Compiled { code, dtype, nest, .. } = &*self.compiled;
         let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
-        let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
         assert_eq!(*dtype, T::DTYPE, "the program was compiled for another type of numbers");
+        if let Code::Cuda(kernels) = code {
+            // SAFETY: as the caller promises; the plan is that of these sizes.
+            return unsafe { on_device(kernels, nest, plan, &self.device, inputs, outputs) };
+        }
+        let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
         let pointer = |(number, buffer): (usize, &Buffer)| match buffer.scope {
             Scope::Input(position) => inputs[position].cast_mut(),
             Scope::Output(position) => outputs[position],
@@ -220,16 +249,17 @@ impl Machine {
         let locals: Vec<*mut T> = self.locals.iter().map(|block| block.start().cast()).collect();
         let translated = plan.translated.as_deref().and_then(T::translated);
         let threads = threads.min(locals.len());
-        let mut call =
-            Call { code, translated, sizes: &mut plan.numbers, pointers: &pointers, locals: &locals, threads };
+        let call = Call { code, translated, pointers: &pointers, locals: &locals, threads };
+        let kernels = &mut plan.kernels;
         // SAFETY: the call was made from sizes whose checks hold, and from buffers with the elements that the nest touches,
         // as the caller promises.
-        unsafe { call.stages(&plan.stages, &mut plan.kernels) }
+        let mut each = |number: usize, sizes: &[i64]| Ok(unsafe { call.kernel(number, sizes, &mut kernels[number]) });
+        walk(&plan.stages, &mut plan.numbers, &mut each)
     }
 
     /// The bytes that are held besides inputs and outputs.
     pub fn held_bytes(&self) -> usize {
-        self.temporaries.iter().chain(&self.locals).map(Block::bytes).sum()
+        self.temporaries.iter().chain(&self.locals).map(Block::bytes).sum::<usize>() + self.device.bytes()
     }
 }
 
@@ -256,23 +286,29 @@ impl Compiled {
         let buffers = (0..self.nest.buffers.len() as u32).map(TensorId);
         let elements: Option<Vec<usize>> = buffers.map(|buffer| self.nest.elements(buffer, &nest_sizes)).collect();
         let elements = elements.ok_or_else(too_large)?;
-        let bytes: Option<Vec<usize>> = elements.iter().map(|count| padded(count.checked_mul(width)?)).collect();
+        let bytes: Option<Vec<usize>> = elements.iter().map(|count| count.checked_mul(width)).collect();
         let bytes = bytes.ok_or_else(too_large)?;
+        let whole: Option<Vec<usize>> = bytes.iter().map(|bytes| padded(*bytes)).collect();
+        let whole = whole.ok_or_else(too_large)?;
         let items = self.nest.kernels.iter().map(|kernel| self.nest.items(kernel, &nest_sizes));
         let items = items.map(|items| items.filter(|items| i64::try_from(*items).is_ok()));
         let kernels: Option<Vec<Share>> = items.map(|items| Some(Share { items: items?, quick: false })).collect();
-        let (offsets, temporary_bytes) = self.place_temporaries(&bytes).ok_or_else(too_large)?;
-        let local_bytes = self.local_bytes(&bytes).ok_or_else(too_large)?;
+        let (offsets, temporary_bytes) = self.place_temporaries(&whole).ok_or_else(too_large)?;
+        let local_bytes = self.local_bytes(&whole).ok_or_else(too_large)?;
         let kernels = kernels.ok_or_else(too_large)?;
         let translated = match (&self.code, self.dtype) {
-            (Code::Native(_), _) => None,
+            (Code::Native(_) | Code::Cuda(_), _) => None,
             (Code::Vm, Dtype::F64) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F64)),
             (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F32)),
         };
         let translated = translated.transpose().map_err(|error| Note::new(error.message))?.map(Arc::new);
         let stages = Stage::at(&self.nest.stages, &nest_sizes).ok_or_else(too_large)?;
+        let loaded = match &self.code {
+            Code::Cuda(kernels) => Some(kernels.at(&self.nest, &numbers, &elements)?),
+            Code::Native(_) | Code::Vm => None,
+        };
         let sizes = sizes.to_vec();
-        Ok(Plan { sizes, numbers, offsets, kernels, stages, translated, temporary_bytes, local_bytes })
+        Ok(Plan { sizes, numbers, offsets, kernels, stages, translated, loaded, bytes, temporary_bytes, local_bytes })
     }
 
     /// The sizes of the nest, from those of the program: the free ones are the same.
@@ -308,7 +344,6 @@ impl Compiled {
 struct Call<'a, T> {
     code: &'a Code,
     translated: Option<&'a Vm<T>>,
-    sizes: &'a mut [i64],
     pointers: &'a [*mut T],
     locals: &'a [*mut T],
     threads: usize,
@@ -318,48 +353,17 @@ struct Call<'a, T> {
 unsafe impl<T: Element> Sync for Call<'_, T> {}
 
 impl<T: Element> Call<'_, T> {
-    /// Runs stages one after the other, for all steps; `false` if the run was interrupted.
-    ///
-    /// # Safety
-    ///
-    /// The call was made from sizes whose checks hold, and from buffers with the elements that the nest touches.
-    unsafe fn stages(&mut self, stages: &[Stage], kernels: &mut [Share]) -> bool {
-        for stage in stages {
-            match stage {
-                Stage::Kernel { number, below } => {
-                    if below.iter().all(|(time, steps)| self.sizes[*time] < *steps) {
-                        // SAFETY: as the caller promises.
-                        if !unsafe { self.kernel(*number, &mut kernels[*number]) } {
-                            return false;
-                        }
-                    }
-                }
-                Stage::Time { time, steps, falling, stages } => {
-                    for step in 0..*steps {
-                        self.sizes[*time] = if *falling { steps - 1 - step } else { step };
-                        // SAFETY: as the caller promises; what was checked holds at all steps.
-                        if !unsafe { self.stages(stages, kernels) } || interrupt::is_due() {
-                            return false;
-                        }
-                    }
-                    self.sizes[*time] = 0;
-                }
-            }
-        }
-        true
-    }
-
     /// Runs a kernel on all threads, unless it is quick; `false` if it was interrupted.
     ///
     /// # Safety
     ///
-    /// As for [`stages`](Self::stages).
-    unsafe fn kernel(&self, number: usize, share: &mut Share) -> bool {
+    /// The call was made from sizes whose checks hold, and from buffers with the elements that the nest touches.
+    unsafe fn kernel(&self, number: usize, sizes: &[i64], share: &mut Share) -> bool {
         let threads = if share.quick { 1 } else { self.threads.min(share.items) };
         let start = Instant::now();
         // SAFETY: as the caller promises; `share_items` gives each item once, inside `0..items`, and different numbers to
         // threads at work, so that every call has the local memory of `thread` to itself.
-        let run = |thread: usize, items: Range<usize>| unsafe { self.items(number, thread, items) };
+        let run = |thread: usize, items: Range<usize>| unsafe { self.items(number, sizes, thread, items) };
         if share.quick && share.items > 0 {
             run(0, 0..share.items);
         } else if !threads::share_items(threads, share.items, &run) {
@@ -372,18 +376,86 @@ impl<T: Element> Call<'_, T> {
     /// # Safety
     ///
     /// As for [`Kernels::call`] and [`Vm::kernel`], which ask for the same; the local memory is that of `thread`.
-    unsafe fn items(&self, kernel: usize, thread: usize, items: Range<usize>) {
+    unsafe fn items(&self, kernel: usize, sizes: &[i64], thread: usize, items: Range<usize>) {
         let local = self.locals[thread];
         match (self.code, self.translated) {
             // SAFETY: as the caller promises. The number of items fits, the plan has seen to that.
             (Code::Native(kernels), _) => unsafe {
-                kernels.call(kernel, self.sizes, self.pointers, local, items.start as i64, items.end as i64);
+                kernels.call(kernel, sizes, self.pointers, local, items.start as i64, items.end as i64);
             },
             // SAFETY: as the caller promises.
-            (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, self.sizes, self.pointers, local, items) },
+            (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, sizes, self.pointers, local, items) },
+            (Code::Cuda(_), _) => unreachable!("kernels on a GPU are launched whole"),
             (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
         }
     }
+}
+
+/// Runs stages one after the other, for all steps; `false` if the run was interrupted.
+fn walk(
+    stages: &[Stage],
+    sizes: &mut [i64],
+    kernel: &mut dyn FnMut(usize, &[i64]) -> Result<bool, Note>,
+) -> Result<bool, Note> {
+    for stage in stages {
+        match stage {
+            Stage::Kernel { number, below } => {
+                let is_due = below.iter().all(|(time, steps)| sizes[*time] < *steps);
+                if is_due && !kernel(*number, sizes)? {
+                    return Ok(false);
+                }
+            }
+            Stage::Time { time, steps, falling, stages } => {
+                for step in 0..*steps {
+                    sizes[*time] = if *falling { steps - 1 - step } else { step };
+                    if !walk(stages, sizes, kernel)? || interrupt::is_due() {
+                        return Ok(false);
+                    }
+                }
+                sizes[*time] = 0;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Copies arguments to the GPU, runs all stages, and copies results back; `false` if the run was interrupted.
+///
+/// # Safety
+///
+/// The plan is that of sizes whose checks hold, and the arrays have the elements that the nest touches.
+unsafe fn on_device<T: Element>(
+    kernels: &cuda::Kernels,
+    nest: &nest::Nest,
+    plan: &mut Plan,
+    memory: &Memory,
+    inputs: &[*const T],
+    outputs: &[*mut T],
+) -> Result<bool, Note> {
+    let (addresses, driver) = (memory.addresses(), kernels.driver());
+    let loaded = plan.loaded.clone().expect("the plan has kernels for these sizes");
+    for ((buffer, &at), &bytes) in nest.buffers.iter().zip(&addresses).zip(&plan.bytes).filter(|((_, at), _)| **at != 0)
+    {
+        if let Scope::Input(position) = buffer.scope {
+            // SAFETY: as the caller promises.
+            unsafe { driver.upload(at, inputs[position].cast(), bytes)? };
+        }
+    }
+    let items: Vec<usize> = plan.kernels.iter().map(|share| share.items).collect();
+    let mut each = |number: usize, sizes: &[i64]| {
+        // SAFETY: as the caller promises.
+        unsafe { kernels.launch(&loaded, number, sizes, &addresses, items[number]) }.map(|()| true)
+    };
+    let whole = walk(&plan.stages, &mut plan.numbers, &mut each)?;
+    driver.wait()?;
+    for ((buffer, &at), &bytes) in nest.buffers.iter().zip(&addresses).zip(&plan.bytes).filter(|((_, at), _)| **at != 0)
+    {
+        if let Scope::Output(position) = buffer.scope {
+            // SAFETY: as the caller promises.
+            unsafe { driver.download(outputs[position].cast(), at, bytes)? };
+        }
+    }
+    Ok(whole)
 }
 
 fn too_large() -> Note {

@@ -56,6 +56,10 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
     });
     let outermost: Vec<ParamId> = outermost.collect();
     let machine = (real, target);
+    if target.device.is_some() {
+        // A step is as many kernels as it takes to fill the machine.
+        return Ok(assembled((&scanned, &divided), given, machine, little, &[])?.0);
+    }
     let (tried, items) =
         assembled((&scanned, &divided), given, machine, little, &[outermost.as_slice(), &short].concat())?;
     // What an item does at a step counts, where items go through the steps on their own.
@@ -172,7 +176,7 @@ fn make(
         return Err(Diagnostic::error("run", "a pass has changed the order of arguments, results or sizes"));
     }
     let sizes = estimate(&named, given);
-    let arranged = arrange(&named, &sizes, real, target);
+    let arranged = if target.device.is_some() { named } else { arrange(&named, &sizes, real, target) };
     let schedule = schedule(&arranged, &sizes, (real, target), manner);
     let nest = lower(&arranged, &schedule, target);
     Ok(Made { economised, arranged, schedule, nest })

@@ -259,6 +259,7 @@ fn name(backend: Backend) -> &'static str {
         Backend::Interp => "interp",
         Backend::Vm => "vm",
         Backend::Native => "native",
+        Backend::Cuda => "cuda",
     }
 }
 

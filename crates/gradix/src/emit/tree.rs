@@ -74,6 +74,7 @@ pub enum Operator {
     Cast(Type),
     Times,
     Over,
+    Remainder,
     Plus,
     Minus,
     Below,
@@ -138,6 +139,8 @@ impl PartialEq for Snippet {
 pub enum Code {
     /// `const kind name[length] = value;`
     Declare { name: Value, constant: bool, length: Option<Value>, value: Option<Value> },
+    /// `__shared__ kind name[length];`: memory of a block of threads.
+    Shared { name: Value, length: Value },
     /// `a = b;`
     Assign(Value, Value),
     /// `a += b;`
@@ -272,7 +275,8 @@ impl Value {
 impl Operator {
     fn kind(&self, operands: &[Value]) -> Type {
         use Operator::{
-            AtLeast, AtMost, Below, Differs, Equals, Join, Meet, Minus, Negative, Opposite, Over, Plus, Times,
+            AtLeast, AtMost, Below, Differs, Equals, Join, Meet, Minus, Negative, Opposite, Over, Plus, Remainder,
+            Times,
         };
         let first = operands.first().map_or(Type::Nothing, Value::kind);
         let vector = operands.iter().any(Value::is_vector);
@@ -282,7 +286,7 @@ impl Operator {
             Operator::Choice => operands[1].kind(),
             Operator::Element | Operator::Held => first.target(),
             Times | Over | Plus | Minus if vector => Type::Vector,
-            Times | Over | Plus | Minus | Meet | Join | Negative | Opposite => first,
+            Times | Over | Remainder | Plus | Minus | Meet | Join | Negative | Opposite => first,
             Below | AtMost | AtLeast | Equals | Differs if vector => Type::Mask,
             Below | AtMost | AtLeast | Equals | Differs | Operator::And | Operator::Or | Operator::Not => Type::Int,
         }
@@ -295,7 +299,7 @@ impl Code {
         match self {
             Code::Declare { length, value, .. } => length.iter().chain(value).for_each(|value| value.visit(visit)),
             Code::Assign(a, b) | Code::Advance(a, b) => [a, b].into_iter().for_each(|value| value.visit(visit)),
-            Code::Do(value) | Code::Mention(value) => value.visit(visit),
+            Code::Do(value) | Code::Mention(value) | Code::Shared { length: value, .. } => value.visit(visit),
             Code::Continue => {}
             Code::Under(head, body, otherwise) => {
                 head.visit(visit);

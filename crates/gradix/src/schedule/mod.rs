@@ -7,6 +7,7 @@
 
 mod arrange;
 mod block;
+mod device;
 mod group;
 mod loops;
 mod order;
@@ -131,6 +132,9 @@ pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usiz
 
 /// Decides for a whole program, a type of elements and a machine.
 pub fn schedule(program: &Program, estimate: &[f64], (real, target): (Real, &Target), manner: Manner) -> Schedule {
+    if let Some(device) = &target.device {
+        return device::schedule(program, estimate, real, device, loops::buffers(program, estimate, real, target));
+    }
     let groups = match manner {
         Manner::Shared | Manner::Plain => group::group(program, estimate, target),
         Manner::OneItem => group::alone(program),

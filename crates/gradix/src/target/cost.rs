@@ -309,3 +309,27 @@ pub const TOGETHER_ROWS: usize = 4;
 pub const STATEMENTS_TOGETHER: usize = 6;
 /// Residue classes that an output is taken apart into, at most: each has loops of its own.
 pub const RESIDUE_CLASSES: i64 = 8;
+
+// ---- `schedule`: GPUs. Estimates from the facts of the machine; none of them was measured yet.
+
+/// Threads that run in step: with fewer neighbours than these, some of them idle or read lines of their own.
+pub const WARP_VALUES: f64 = 32.0;
+/// The fewest terms for each thread of a part of a sum.
+pub const PART_TERMS_OF_THREAD: f64 = 8.0;
+/// The most parts of a sum, which another kernel reads again.
+pub const MAX_DEVICE_PARTS: f64 = 1024.0;
+/// What a step of a tree costs a thread besides, with its barrier, in loads.
+pub const TREE_STEP_LOADS: f64 = 4.0;
+/// The fewest terms for which operands are staged.
+pub const STAGED_TERMS: f64 = 8.0;
+/// The fewest rows and columns of a tile: with fewer, what is staged is hardly used again.
+pub const STAGED_VALUES: f64 = 16.0;
+/// Threads along each side of a tile.
+pub const TILE_SIDE_THREADS: i64 = 16;
+/// The most rows and columns that a thread has, for numbers of four bytes; half as many for those of eight.
+pub const MAX_TILE_VALUES_OF_THREAD: i64 = 8;
+/// From so many tiles for each resident block on, threads have as many values as they can; with fewer tiles they have less,
+/// so that there are enough of them.
+pub const TILES_PER_RESIDENT_BLOCK: f64 = 0.5;
+/// The most operands of a contraction that are staged.
+pub const STAGED_OPERANDS: usize = 4;

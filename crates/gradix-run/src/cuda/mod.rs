@@ -1,0 +1,212 @@
+//! GPUs: kernels in CUDA C++, compiled by NVRTC and kept on disk, run by the driver. Both are loaded when a program first asks
+//! for them; without them everything else works.
+
+#![allow(unsafe_code, reason = "kernels take raw addresses")]
+
+mod compiler;
+mod driver;
+mod narrow;
+
+pub use compiler::Compiler;
+pub use driver::Driver;
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use gradix::emit::cuda::threads;
+use gradix::nest::{Nest, Real, Scope};
+
+use crate::native::{Cache, Key, Settings};
+use crate::note::Note;
+use driver::{Function, Handle};
+
+/// The first device, and the compiler for it.
+pub struct Gpu {
+    driver: Driver,
+    compiler: Compiler,
+}
+
+/// Changes with the interface between kernels and what calls them.
+const INTERFACE: &str = "gradix cuda kernels 1";
+/// The most blocks of one launch.
+const MAX_BLOCKS: usize = i32::MAX as usize;
+
+impl Gpu {
+    /// The device of this process; an error says what is missing.
+    pub fn get() -> Result<Arc<Gpu>, Note> {
+        static GPU: OnceLock<Result<Arc<Gpu>, Note>> = OnceLock::new();
+        let load = || Ok(Arc::new(Gpu { driver: Driver::load()?, compiler: Compiler::load()? }));
+        GPU.get_or_init(load).clone()
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.driver.name
+    }
+}
+
+/// The kernels of a nest, compiled when sizes are known: with whole numbers of 32 bits where these suffice.
+pub struct Kernels {
+    gpu: Arc<Gpu>,
+    text: String,
+    count: usize,
+    threads: Vec<u32>,
+    cache: Option<Cache>,
+    /// The wide ones and the narrow ones.
+    loaded: [Mutex<Option<Arc<Loaded>>>; 2],
+}
+
+/// Kernels on the device.
+pub struct Loaded {
+    gpu: Arc<Gpu>,
+    functions: Vec<Function>,
+    handle: Handle,
+    narrow: bool,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.gpu.driver.unload(&self.handle);
+    }
+}
+
+impl Kernels {
+    /// Those of a nest that was made for a GPU.
+    pub fn of(nest: &Nest, real: Real, settings: &Settings) -> Result<Kernels, Note> {
+        let (gpu, text) = (Gpu::get()?, gradix::emit::cuda(nest, real));
+        let threads = nest.kernels.iter().map(|kernel| threads(kernel) as u32).collect();
+        let (count, cache, loaded) = (nest.kernels.len(), settings.cache.clone(), Default::default());
+        Ok(Kernels { gpu, text, count, threads, cache, loaded })
+    }
+
+    /// The kernels for these sizes, with whole numbers as wide as they have to be.
+    pub fn at(&self, nest: &Nest, sizes: &[i64], elements: &[usize]) -> Result<Arc<Loaded>, Note> {
+        let narrow = narrow::suffices(nest, sizes, elements);
+        let Ok(mut loaded) = self.loaded[usize::from(narrow)].lock() else {
+            return Err(Note::new("another thread failed while it compiled for the GPU"));
+        };
+        if let Some(known) = &*loaded {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(self.load(narrow)?);
+        *loaded = Some(made.clone());
+        Ok(made)
+    }
+
+    fn load(&self, narrow: bool) -> Result<Loaded, Note> {
+        let Gpu { driver, compiler } = &*self.gpu;
+        let capability = driver.capability;
+        let made_for = format!("{capability} {} {narrow}", compiler.version);
+        let key = Key::of(&[INTERFACE, &self.text, &made_for]);
+        let kept = self.cache.as_ref().and_then(|cache| std::fs::read(cache.find(key)?).ok());
+        if let Some(loaded) = kept.and_then(|code| self.module(&code, narrow).ok()) {
+            return Ok(loaded);
+        }
+        let code = compiler.compile(&self.text, capability, narrow, false)?;
+        if let Some(cache) = &self.cache {
+            // What can't be kept is compiled again next time.
+            let _ = cache.store(key, &code);
+        }
+        self.module(&code, narrow)
+    }
+
+    fn module(&self, code: &[u8], narrow: bool) -> Result<Loaded, Note> {
+        let module = self.gpu.driver.module(code)?;
+        let functions = (0..self.count).map(|number| module.kernel(&format!("gx_kernel_{number}")));
+        let functions = functions.collect::<Result<_, Note>>()?;
+        Ok(Loaded { gpu: self.gpu.clone(), functions, handle: module.into_handle(), narrow })
+    }
+
+    /// Starts all items of a kernel.
+    ///
+    /// # Safety
+    ///
+    /// The kernels are those for these sizes, whose checks hold, and the buffers have the elements that the nest touches.
+    pub unsafe fn launch(
+        &self,
+        loaded: &Loaded,
+        kernel: usize,
+        sizes: &[i64],
+        buffers: &[u64],
+        items: usize,
+    ) -> Result<(), Note> {
+        let mut begin = 0;
+        while begin < items {
+            let blocks = (items - begin).min(MAX_BLOCKS);
+            let mut call = call(loaded.narrow, sizes, buffers, begin);
+            // SAFETY: as the caller promises; the call is laid out as the kernel declares it.
+            unsafe {
+                self.gpu.driver.launch(loaded.functions[kernel], blocks as u32, self.threads[kernel], &mut call)?;
+            }
+            begin += blocks;
+        }
+        Ok(())
+    }
+
+    /// The device.
+    pub fn driver(&self) -> &Driver {
+        &self.gpu.driver
+    }
+}
+
+/// `struct gx_call`: sizes, addresses, the first item.
+fn call(narrow: bool, sizes: &[i64], buffers: &[u64], begin: usize) -> Vec<u64> {
+    let mut wholes: Vec<u64> = sizes.iter().map(|size| *size as u64).collect();
+    if wholes.is_empty() {
+        wholes.push(0);
+    }
+    if narrow {
+        let halves =
+            |pair: &[u64]| u64::from(pair[0] as u32) | pair.get(1).map_or(0, |high| u64::from(*high as u32) << 32);
+        wholes = wholes.chunks(2).map(halves).collect();
+    }
+    wholes.extend(if buffers.is_empty() { &[0] } else { buffers });
+    wholes.push(begin as u64);
+    wholes
+}
+
+/// Memory of the device, one block for each buffer that lives for a whole run.
+#[derive(Default)]
+pub struct Memory {
+    blocks: Vec<Option<(u64, usize)>>,
+    gpu: Option<Arc<Gpu>>,
+}
+
+impl Memory {
+    /// Has so many bytes for each buffer; `false` if there is not enough.
+    pub fn provide(&mut self, kernels: &Kernels, nest: &Nest, bytes: &[usize]) -> Result<bool, Note> {
+        let driver = &kernels.gpu.driver;
+        self.gpu = Some(kernels.gpu.clone());
+        self.blocks.resize(bytes.len(), None);
+        let touched = nest.touched();
+        for (number, (block, &bytes)) in self.blocks.iter_mut().zip(bytes).enumerate() {
+            let is_local = matches!(nest.buffers[number].scope, Scope::Local(_));
+            let is_needed = !is_local && touched.contains(&gradix::program::TensorId(number as u32));
+            if !is_needed || block.is_some_and(|(_, present)| present >= bytes) {
+                continue;
+            }
+            if let Some((old, _)) = block.take() {
+                driver.free(old);
+            }
+            let Some(address) = driver.allocate(bytes)? else { return Ok(false) };
+            *block = Some((address, bytes));
+        }
+        Ok(true)
+    }
+
+    /// Where each buffer is; 0 for those that are not on the device.
+    pub fn addresses(&self) -> Vec<u64> {
+        self.blocks.iter().map(|block| block.map_or(0, |(address, _)| address)).collect()
+    }
+
+    /// All bytes that are held.
+    pub fn bytes(&self) -> usize {
+        self.blocks.iter().flatten().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let Some(gpu) = &self.gpu else { return };
+        self.blocks.iter().flatten().for_each(|(address, _)| gpu.driver.free(*address));
+    }
+}

@@ -1,0 +1,41 @@
+//! Kernels for GPUs are compiled by NVIDIA's own compiler, which needs no GPU: all examples with their gradients.
+
+use gradix::derive::Options;
+use gradix::nest::Real;
+use gradix::program::Program;
+use gradix::target::SM_90;
+use gradix_run::cuda::Compiler;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn emitted_kernels_compile_with_the_compiler_of_cuda() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc");
+    let script = Command::new("bash").arg(root.join("tests/cuda/nvrtc.sh")).arg(&folder).output().unwrap();
+    assert!(script.status.success(), "{}", String::from_utf8_lossy(&script.stderr));
+    let compiler = Compiler::open(String::from_utf8(script.stdout).unwrap().trim().as_ref()).unwrap();
+    let mut compiled = 0;
+    for entry in std::fs::read_dir(root.join("../../examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "gx") {
+            continue;
+        }
+        // Both types and both widths, by turns: what differs between them is a name.
+        let (real, narrow) = [(Real::F32, true), (Real::F64, false)][compiled % 2];
+        let text = gradix::emit::cuda(&nest(&std::fs::read_to_string(&path).unwrap(), real), real);
+        let code = compiler.compile(&text, 90, narrow, true);
+        let code = code.unwrap_or_else(|note| panic!("{}: {note}\n{text}", path.display()));
+        assert!(code.starts_with(b"//"), "PTX is text");
+        compiled += 1;
+    }
+    assert!(compiled > 60);
+}
+
+/// A program with its gradient for a GPU.
+fn nest(text: &str, real: Real) -> gradix::nest::Nest {
+    let program = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap().program;
+    let options = Options { with_results: true, ..Options::default() };
+    let program: Program = gradix::derive(&program, &options).unwrap().program;
+    gradix::compile(&program, &[], real, &SM_90).unwrap().nest.into_nest()
+}
