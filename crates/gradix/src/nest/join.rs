@@ -131,7 +131,7 @@ impl<'a> Joining<'a> {
             extents,
             scope,
             streamed: false,
-            registers: false,
+            registers: buffer.registers,
         });
         TensorId(self.joined.buffers.len() as u32 - 1)
     }

@@ -209,6 +209,10 @@ impl<'a> Writer<'a> {
             inside.push(tests);
         }
         let instances = instances(leaf, &sides);
+        if let Some(op) = leaf.reduction.filter(|_| !leaf.accumulate) {
+            let start = neutral(op, self.real);
+            self.registers[&leaf.target].iter().for_each(|held| self.draft.assign(held, &start));
+        }
         let points: usize = each.iter().product();
         let opened = match leaf.reduction {
             None => 0,
