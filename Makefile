@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book bench compare growth bench-compiler bench-python bench-loops fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book bench compare survey growth bench-compiler bench-python bench-loops fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -68,6 +68,12 @@ compare:
 	cargo build --release
 	python3 bench/compare.py --before $(BEFORE) --output target/compare.md
 
+# Every program beside the least that it could take, and beside JAX; writes docs/survey.md.
+survey:
+	cargo build --release -p gradix-cli
+	bench/setup.sh
+	bench/.venv/bin/python bench/survey/survey.py --fresh
+
 # How time grows with sizes and programs; writes docs/growth.md.
 growth:
 	cargo build --release
@@ -78,10 +84,11 @@ growth:
 bench-compiler:
 	cargo bench -p gradix
 
-# Loops over time beside C by hand; writes docs/benchmarks-loops.md.
+# Eight loops over time beside C by hand and JAX, and how time grows with the steps; writes docs/benchmarks-loops.md.
 bench-loops:
 	cargo build --release -p gradix-cli
-	python3 bench/loops/loops.py
+	bench/setup.sh
+	bench/.venv/bin/python bench/run.py --suite loops
 
 # What a call from Python costs besides the computation; writes docs/benchmarks-python.md.
 bench-python:

@@ -6,20 +6,35 @@ import workloads
 from peers import PEERS
 
 COLUMNS = {"gradix": "gradix", **{name: title for name, (title, _) in PEERS.items()}}
-FRAMEWORKS = ("jax", "torch", "torch-compile", "numba", "numpy")
+FRAMEWORKS = ("jax", "jax-best", "torch", "torch-compile", "numba", "numpy")
 COLOURS = {
-    "gradix": "#d1495b", "hand": "#222222", "jax": "#2e6f95", "torch": "#e8a33d", "torch-compile": "#b5651d",
-    "numba": "#5b8e7d", "numpy": "#b8b8b8",
+    "gradix": "#d1495b", "hand": "#222222", "jax": "#2e6f95", "jax-best": "#7fb2d1", "torch": "#e8a33d",
+    "torch-compile": "#b5651d", "numba": "#5b8e7d", "numpy": "#b8b8b8",
 }
 TYPES = ("f64", "f32")
 WHATS = ("gradient", "value")
 
 
-def write(run, folder):
+# The name of the files, the title, and what it is about.
+PAGES = {
+    "workloads": ("benchmarks", "Benchmarks",
+                  "Ten workloads, the function and its gradient by all arguments, side by side with other ways to compute them. "
+                  "`make bench` writes this page; the programs are in [bench/workloads](../bench/workloads), the peers in "
+                  "[bench/peers](../bench/peers) and [bench/hand](../bench/hand)."),
+    "loops": ("benchmarks-loops", "Loops over time, measured",
+              "Eight recurrences, the function and its gradient by all arguments, beside C written by hand "
+              "([bench/hand](../bench/hand), `l1.c` to `l8.c`) and JAX, as one would write it and in the best way that we know "
+              "([bench/peers](../bench/peers/loops_with_jax.py)). `make bench-loops` writes this page; the programs are in "
+              "[bench/loops](../bench/loops) and [examples](../examples)."),
+}
+
+
+def write(run, folder, extra=""):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "benchmarks.md").write_text(markdown(run))
-    (folder / "benchmarks.json").write_text(json.dumps(run, indent=1) + "\n")
-    plot(run, folder)
+    name = PAGES[run["suite"]][0]
+    (folder / f"{name}.md").write_text(markdown(run) + extra)
+    (folder / f"{name}.json").write_text(json.dumps(run, indent=1) + "\n")
+    plot(run, folder / name)
 
 
 def text(run):
@@ -45,12 +60,11 @@ def progress(run, workload, dtype):
 
 def markdown(run):
     machine = run["machine"]
+    name, title, about = PAGES[run["suite"]]
     parts = [
-        "# Benchmarks",
-        "Ten workloads, the function and its gradient by all arguments, side by side with other ways to compute them. "
-        "`make bench` writes this page; the programs are in [bench/workloads](../bench/workloads), the peers in "
-        "[bench/peers](../bench/peers) and [bench/hand](../bench/hand).",
-        "![Times per workload](benchmarks.svg)",
+        "# " + title,
+        about,
+        f"![Times]({name}.svg)",
         "## How it was measured",
         machine_text(machine) + f" All programs use {run['threads']} threads on the same cores; times are medians over "
         f"{run['repeats']} interleaved rounds after warm-up, in milliseconds. The time of a gradient includes what it "
@@ -93,7 +107,7 @@ def busy(machine):
 
 def agreement_text(run):
     limits = ", ".join(f"{limit:g} in {dtype}" for dtype, limit in run["tolerance"].items())
-    return ("Every result is compared with NumPy's in f64: the largest error of an array, relative to its largest "
+    return (f"Every result is compared with that of {PEERS[run['reference']][0]} in f64: the largest error of an array, relative to its largest "
             f"element, has to stay below {limits}. The largest over all workloads:")
 
 
@@ -118,7 +132,7 @@ def table(run, dtype, what):
     """Rows of cells, the head first."""
     names = ["gradix", *run["peers"]]
     rows = [["", *(COLUMNS[name] for name in names), "best framework / gradix", "hand-written C / gradix"]]
-    for workload in workloads.load(run["small"]):
+    for workload in workloads.load(run["small"], run["suite"]):
         entries = entries_of(run, workload.id, dtype, what)
         if entries:
             cells = [milliseconds(entries.get(name, {})) for name in names]
@@ -147,7 +161,7 @@ def ratio(other, own):
     return f"{other / own:.2g}" if other and own else "–"
 
 
-def plot(run, folder):
+def plot(run, stem):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -161,14 +175,14 @@ def plot(run, folder):
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False, bbox_to_anchor=(0.5, 1.0))
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.12 / len(panels)))
-    figure.savefig(folder / "benchmarks.svg", metadata={"Date": None})
-    figure.savefig(folder / "benchmarks.png", dpi=110)
+    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    figure.savefig(stem.with_suffix(".png"), dpi=110)
     plt.close(figure)
 
 
 def bars(axis, run, dtype, what):
     shown = [name for name in COLUMNS if any(entry["peer"] == name and "median" in entry for entry in run["times"])]
-    present = [each for each in workloads.load(run["small"]) if entries_of(run, each.id, dtype, what)]
+    present = [each for each in workloads.load(run["small"], run["suite"]) if entries_of(run, each.id, dtype, what)]
     width = 0.84 / max(1, len(shown))
     for place, name in enumerate(shown):
         found = [(row, entries_of(run, each.id, dtype, what).get(name, {}).get("median"))

@@ -1,8 +1,10 @@
-"""The ten workloads side by side: gradix, hand-written C, JAX, PyTorch, Numba and NumPy in one run.
+"""The ten workloads side by side: gradix, hand-written C, JAX, PyTorch, Numba and NumPy in one run; with --suite loops the
+loops over time.
 
 Every peer has a process of its own, bound to the same cores. For each workload and type all peers are prepared and
 warmed up; then the repeats are interleaved, so that a slow moment of the machine falls on all of them; times are
-medians. The results of all are compared with NumPy's in f64. A full run writes docs/benchmarks.md and the plots.
+medians. The results of all are compared with those of the reference (NumPy, and for loops JAX) in f64. A full run writes
+docs/benchmarks.md, or docs/benchmarks-loops.md, and the plots.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import numpy as np
 
 import gradix_command
 import report
+import steps
 import workloads
 from peers import PEERS
 
@@ -27,8 +30,13 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 WHATS = ("value", "gradient")
-# Largest error of an array, relative to the largest element of the reference.
-TOLERANCE = {"f64": 1e-11, "f32": 1e-4}
+# What is compared, with which reference, and the largest error of an array relative to the largest element of the reference:
+# loops add up what their steps round.
+SUITES = {
+    "workloads": {"peers": ("hand", "jax", "torch", "torch-compile", "numba", "numpy"), "reference": "numpy",
+                  "tolerance": {"f64": 1e-11, "f32": 1e-4}},
+    "loops": {"peers": ("hand", "jax", "jax-best"), "reference": "jax", "tolerance": {"f64": 1e-9, "f32": 2e-2}},
+}
 # Long enough for the threads of a runtime to stop waiting actively for more work.
 PAUSE = 0.2
 # Equally long for all.
@@ -38,10 +46,10 @@ SAMPLE_SECONDS = 0.03
 def main():
     options = parse_arguments()
     os.sched_setaffinity(0, set(options.cores))
-    chosen = [each for each in workloads.load(options.small) if not options.only or each.id in options.only]
+    chosen = [each for each in workloads.load(options.small, options.suite) if not options.only or each.id in options.only]
     run = {
         "machine": describe_machine(options), "threads": options.threads, "repeats": options.repeats,
-        "tolerance": TOLERANCE, "small": options.small, "backend": options.backend, "peers": {}, "times": [],
+        "tolerance": SUITES[options.suite]["tolerance"], "suite": options.suite, "reference": options.reference, "small": options.small, "backend": options.backend, "peers": {}, "times": [],
     }
     if report.busy(run["machine"]):
         print(report.busy(run["machine"]))
@@ -53,7 +61,11 @@ def main():
     for peer in peers.values():
         peer.close()
     print(report.text(run))
-    if options.out:
+    if options.out and options.suite == "loops":
+        grown = steps.measure(chosen, "f64", options)
+        report.write(run, options.out, steps.markdown(grown))
+        steps.plot(grown, options.out)
+    elif options.out:
         report.write(run, options.out)
     return 0 if all(entry.get("agrees", True) for entry in run["times"]) else 1
 
@@ -61,6 +73,7 @@ def main():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=lambda text: text.upper().split(","), help="workloads, as in W2,W5")
+    parser.add_argument("--suite", choices=SUITES, default="workloads")
     parser.add_argument("--dtype", choices=("f64", "f32"), help="one type instead of both")
     parser.add_argument("--peers", type=lambda text: text.split(","), help=f"some of {','.join(PEERS)}")
     parser.add_argument("--threads", type=int, help="number of cores to use; all by default")
@@ -74,6 +87,7 @@ def parse_arguments():
     cores = sorted(os.sched_getaffinity(0))
     options.cores = cores[: options.threads or len(cores)]
     options.threads = len(options.cores)
+    options.reference = SUITES[options.suite]["reference"]
     options.dtypes = [options.dtype] if options.dtype else ["f64", "f32"]
     options.repeats = 3 if options.quick else options.repeats
     partial = options.only or options.dtype or options.peers or options.quick or options.small
@@ -119,8 +133,9 @@ def environment(peer, options):
 
 def start_peers(options, run):
     peers = {}
-    for name, (title, _) in PEERS.items():
-        if options.peers and name not in options.peers and name != "numpy":
+    for name in SUITES[options.suite]["peers"]:
+        title = PEERS[name][0]
+        if options.peers and name not in options.peers and name != options.reference:
             continue
         worker = Worker(name, options)
         version = worker.greeting.get("ready")
@@ -130,20 +145,21 @@ def start_peers(options, run):
         else:
             print(f"{title}: not installed ({worker.greeting.get('missing') or worker.greeting.get('error')})")
             worker.close()
-    if "numpy" not in peers:
-        sys.exit("NumPy is the reference and must be installed: see bench/setup.sh")
+    if options.reference not in peers:
+        sys.exit(f"{PEERS[options.reference][0]} is the reference and must be installed: see bench/setup.sh")
     return peers
 
 
 def measure(workload, dtype, peers, options, folder, run):
     data = folder / "data.npz"
-    reference = find_reference(workload, peers["numpy"], options, folder)
+    reference = find_reference(workload, peers[options.reference], options, folder)
     real = np.float64 if dtype == "f64" else np.float32
     np.savez(data, **{name: array.astype(real) for name, array in workloads.data(workload).items()})
 
     offered = {}
     for name, peer in peers.items():
-        answer = peer.ask(do="prepare", workload=workload.id, small=options.small, dtype=dtype, data=str(data))
+        answer = peer.ask(do="prepare", workload=workload.id, suite=options.suite, small=options.small, dtype=dtype,
+                          data=str(data))
         if answer.get("offered"):
             offered[name] = peer
         elif "error" in answer:
@@ -164,21 +180,21 @@ def measure(workload, dtype, peers, options, folder, run):
                 entry.update(summary(samples[name]))
             target = folder / f"{name}.npz"
             if "saved" in peer.ask(do="save", what=what, path=str(target)):
-                entry.update(agreement(target, reference, workload.results[what], dtype))
+                entry.update(agreement(target, reference, workload.results[what], options, dtype))
             run["times"].append(entry)
         if what == WHATS[0]:
             run["times"] += gradix_entries(workload, dtype, own, data, reference, options, folder)
     print(report.progress(run, workload, dtype), flush=True)
 
 
-def find_reference(workload, numpy_peer, options, folder):
-    """NumPy's results in f64, by name."""
+def find_reference(workload, peer, options, folder):
+    """The results of the reference in f64, by name."""
     data = folder / "data.npz"
     np.savez(data, **workloads.data(workload))
-    numpy_peer.ask(do="prepare", workload=workload.id, small=options.small, dtype="f64", data=str(data))
+    peer.ask(do="prepare", workload=workload.id, suite=options.suite, small=options.small, dtype="f64", data=str(data))
     found = {}
     for what in WHATS:
-        answer = numpy_peer.ask(do="save", what=what, path=str(folder / "reference.npz"))
+        answer = peer.ask(do="save", what=what, path=str(folder / "reference.npz"))
         if "saved" not in answer:
             sys.exit(f"{workload.id}: no reference: {answer}")
         with np.load(folder / "reference.npz") as stored:
@@ -190,10 +206,10 @@ def summary(samples):
     return {"median": statistics.median(samples), "best": min(samples), "samples": len(samples)}
 
 
-def agreement(target, reference, names, dtype):
+def agreement(target, reference, names, options, dtype):
     with np.load(target) as stored:
         worst = max(relative_error(stored[name], reference[name]) for name in names)
-    return {"error": worst, "agrees": bool(worst <= TOLERANCE[dtype])}
+    return {"error": worst, "agrees": bool(worst <= SUITES[options.suite]["tolerance"][dtype])}
 
 
 def relative_error(found, expected):
@@ -234,7 +250,7 @@ def check_gradix(workload, dtype, data, reference, options, folder):
                                 options.threads, data, target)
     except gradix_command.NotAvailable as error:
         return {"missing": str(error)}
-    return agreement(target, reference, [*workload.results["value"], *workload.results["gradient"]], dtype)
+    return agreement(target, reference, [*workload.results["value"], *workload.results["gradient"]], options, dtype)
 
 
 def describe_machine(options):

@@ -1,6 +1,6 @@
 """One peer in a process of its own: reads requests as lines of JSON, answers each with one.
 
-    {"do": "prepare", "workload": "W1", "small": false, "dtype": "f64", "data": "w1.npz"}
+    {"do": "prepare", "workload": "W1", "suite": "workloads", "small": false, "dtype": "f64", "data": "w1.npz"}
     {"do": "time", "what": "gradient", "seconds": 0.01}
     {"do": "save", "what": "gradient", "path": "out.npz"}
 
@@ -59,8 +59,8 @@ class Session:
         self.calls = {}
         self.last = {}
 
-    def prepare(self, workload, small, dtype, data):
-        chosen = next(each for each in workloads.load(small) if each.id == workload)
+    def prepare(self, workload, suite, small, dtype, data):
+        chosen = next(each for each in workloads.load(small, suite) if each.id == workload)
         real = {"f64": np.float64, "f32": np.float32}[dtype]
         with np.load(data) as stored:
             arrays = {name: stored[name].astype(real) for name in stored.files}

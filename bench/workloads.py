@@ -1,4 +1,4 @@
-"""The ten workloads: sizes from workloads.json, and the data that every peer gets.
+"""The ten workloads and the loops over time: sizes from workloads.json and loops.json, and the data that every peer gets.
 
 The data is f64, drawn from a fixed seed, and scaled so that exponents stay moderate: neither overflow nor denormal
 numbers decide a comparison.
@@ -38,8 +38,8 @@ class Workload:
         return "d" + self.result
 
 
-def load(small=False):
-    entries = json.loads((HERE / "workloads.json").read_text())
+def load(small=False, suite="workloads"):
+    entries = json.loads((HERE / f"{suite}.json").read_text())
     return [
         Workload(
             entry["id"], entry["name"], HERE / "workloads" / entry["file"], HERE / "hand" / entry["hand"],
@@ -82,6 +82,20 @@ ARGUMENTS = {
         x=_uniform(r, I + K - 1), y=_uniform(r, I + K + L - 2)),
     "W10": lambda r, I, J, K, R: dict(
         T=_uniform(r, I, J, K), B=_uniform(r, J, R), C=_uniform(r, K, R)),
+    "L1": lambda r, N: dict(x=_uniform(r, N)),
+    "L2": lambda r, N: dict(x=_uniform(r, N), s=_uniform(r, N)),
+    "L3": lambda r, N, T, C, S: dict(
+        x=_uniform(r, N, T, C), d=r.uniform(0, 0.1, (N, T, C)), a=-r.uniform(0.5, 2, (C, S)), b=_uniform(r, N, T, S),
+        c=_uniform(r, N, T, S)),
+    "L4": lambda r, H, W, T: dict(
+        u0=r.uniform(0.4, 0.6, (H, W)), v0=r.uniform(0.2, 0.3, (H, W)), f=r.uniform(0.03, 0.05, T)),
+    "L5": lambda r, T, B, H, D: dict(
+        x=_uniform(r, T, B, D), w=_uniform(r, 4, H, D, scale=D**-0.5), u=_uniform(r, 4, H, H, scale=H**-0.5),
+        b=_uniform(r, 4, H)),
+    "L6": lambda r, T, S: dict(e=_uniform(r, T, S), w=_uniform(r, S, S)),
+    # A distance that stays small: exp(-r) is far from the smallest numbers.
+    "L7": lambda r, N, M: dict(x=_uniform(r, N, scale=0.7), y=_uniform(r, M, scale=0.7)),
+    "L8": lambda r, N: dict(B=_uniform(r, N, N, scale=N**-0.5)),
 }
 
 RESULT_SHAPES = {
@@ -95,4 +109,12 @@ RESULT_SHAPES = {
     "W8": lambda N: (N,),
     "W9": lambda I, L, K: (I, L),
     "W10": lambda I, J, K, R: (I, R),
+    "L1": lambda N: (N,),
+    "L2": lambda N: (N,),
+    "L3": lambda N, T, C, S: (N, T, C),
+    "L4": lambda H, W, T: (),
+    "L5": lambda T, B, H, D: (T, B, H),
+    "L6": lambda T, S: (),
+    "L7": lambda N, M: (),
+    "L8": lambda N: (N, N),
 }

@@ -17,6 +17,8 @@ except ImportError:
     np = None  # enough for --list
 
 EXAMPLES = {}
+# The same functions as they stand below.
+FUNCTIONS = {}
 
 
 def example(function):
@@ -29,6 +31,7 @@ def example(function):
 
     reference.__name__ = function.__name__
     EXAMPLES[function.__name__] = reference
+    FUNCTIONS[function.__name__] = function
     return reference
 
 

@@ -122,6 +122,24 @@ static ALWAYS_INLINE vec vexp(vec x) {
     return x;
 }
 
+// log of positive normal numbers: x = m*2^n with m from sqrt(1/2) to sqrt(2), and the series of log((1 + s)/(1 - s)), s = (m - 1)/(m + 1).
+static ALWAYS_INLINE vec vlog(vec x) {
+#ifdef REAL_F32
+    const bits_t root = 0x3f3504f3;
+    const int last = 5;
+#else
+    const bits_t root = 0x3fe6a09e667f3bcd;
+    const int last = 11;
+#endif
+    ivec exponent = ((ivec)x - root) >> MANTISSA_BITS;
+    vec f = (vec)((ivec)x - (exponent << MANTISSA_BITS)) - 1, s = f / (f + 2), q = s * s, p = splat(2 / (real)(2 * last + 1));
+    UNROLL for (int i = last - 1; i >= 1; i--) p = p * q + 2 / (real)(2 * i + 1);
+    return __builtin_convertvector(exponent, vec) * (real)0.69314718055994530942 + (f - s * (f - p * q));
+}
+
+// 1/(1 + exp(-x))
+static ALWAYS_INLINE vec vsigmoid(vec x) { return 1 / (1 + vexp(-x)); }
+
 // tanh, by exp, and by its series where 1 - 2/(exp(2x) + 1) would cancel.
 static ALWAYS_INLINE vec vtanh(vec x) {
     vec square = x * x;

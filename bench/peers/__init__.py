@@ -10,6 +10,7 @@ ImportError. Peers run in processes of their own (worker.py), so that their thre
 PEERS = {
     "hand": ("hand-written C", "peers.with_hand"),
     "jax": ("JAX", "peers.with_jax"),
+    "jax-best": ("JAX, best", "peers.with_jax_best"),
     "torch": ("PyTorch eager", "peers.with_torch"),
     "torch-compile": ("PyTorch compiled", "peers.with_torch_compile"),
     "numba": ("Numba", "peers.with_numba"),

@@ -9,11 +9,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from . import loops_with_jax
+
 
 def prepare(workload, arrays):
+    return calls(lambda *given: FUNCTIONS[workload.id](*given, **workload.constants), workload, arrays)
+
+
+def calls(function, workload, arrays):
     arguments = [jnp.asarray(arrays[name]) for name in workload.arguments]
     upstream = jnp.asarray(arrays[workload.upstream])
-    function = lambda *given: FUNCTIONS[workload.id](*given, **workload.constants)
     value = jax.jit(function)
     gradient = jax.jit(lambda df, *given: jax.vjp(function, *given)[1](df))
     return {
@@ -72,4 +77,5 @@ def mttkrp(T, B, C):
 FUNCTIONS = {
     "W1": paper, "W2": kernel_sum, "W3": strided_conv, "W4": conv2d, "W5": dense,
     "W6": stencil, "W7": attention, "W8": causal, "W9": correlation, "W10": mttkrp,
+    **loops_with_jax.SCANS,
 }

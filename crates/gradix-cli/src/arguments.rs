@@ -104,6 +104,16 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Whether it tells how long passes take.
+    pub fn has_timings(&self) -> bool {
+        match self {
+            Command::Eval(arguments) => arguments.timings,
+            Command::Bench(arguments) => arguments.timings,
+            Command::Explain(arguments) => arguments.timings,
+            _ => false,
+        }
+    }
 }
 
 /// Where the program comes from, and how much is said about it.
@@ -229,6 +239,9 @@ pub struct EvalArguments {
     /// Results or errors as one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Tell how long each pass takes, on standard error
+    #[arg(long)]
+    pub timings: bool,
 }
 
 /// How things are computed.
@@ -359,6 +372,9 @@ pub struct ExplainArguments {
     /// The type of numbers at that stage [default: f64]
     #[arg(long, value_enum, requires = "stage")]
     pub dtype: Option<Precision>,
+    /// Tell how long each pass takes, on standard error
+    #[arg(long)]
+    pub timings: bool,
 }
 
 /// A value on the way from a program to its code.
@@ -440,6 +456,9 @@ pub struct BenchArguments {
     /// One JSON object per line
     #[arg(long)]
     pub json: bool,
+    /// Tell how long each pass takes, on standard error
+    #[arg(long)]
+    pub timings: bool,
 }
 
 /// Arguments of `fmt`.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use gradix::diagnostic::Diagnostic;
 use gradix::syntax::{self, MAX_SOURCE};
+use gradix::timings::timed;
 use gradix::{Int, Resolved};
 use gradix_view::Source;
 
@@ -28,8 +29,8 @@ pub fn read(arguments: &ProgramArguments) -> Result<Source, Failure> {
 pub fn resolve(source: &Source, selection: &SelectionArguments, quiet: bool) -> Result<Resolved, Failure> {
     let fixed: Vec<(String, Int)> =
         selection.params.iter().map(|(name, size)| (name.clone(), Int::from(*size))).collect();
-    let ast = syntax::parse(&source.text).map_err(|errors| refuse(source, errors))?;
-    let resolved = gradix::resolve(&ast, &fixed).map_err(|errors| refuse(source, errors))?;
+    let ast = timed("parse", || syntax::parse(&source.text)).map_err(|errors| refuse(source, errors))?;
+    let resolved = timed("resolve", || gradix::resolve(&ast, &fixed)).map_err(|errors| refuse(source, errors))?;
     if !quiet {
         tell(source, &resolved.places.notes);
     }

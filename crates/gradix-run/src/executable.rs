@@ -23,6 +23,7 @@ use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{Program, TensorId};
 use gradix::target::SM_90;
+use gradix::timings::timed;
 
 use crate::array::{Array, element_count};
 use crate::element::Element;
@@ -364,7 +365,10 @@ fn engine(
             Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some())
         }
     };
-    let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &host());
+    let compiled = timed("compile", || {
+        let program = timed("assume", || reliance.program(program));
+        gradix::compile(&program, reliance.sizes(), dtype.real(), &host())
+    });
     let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
     let nest = compiled.map_err(refused)?.nest;
     let native = |compiler| Machine::native(program, nest.clone(), dtype, &compiler, settings);

@@ -42,6 +42,7 @@ pub mod note;
 pub mod random;
 pub mod recent;
 mod reliance;
+pub mod stages;
 pub mod strided;
 pub mod threads;
 pub mod view;

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradix::Int;
-use gradix::nest::{self, Buffer, Lifetime, MAX_SIZE, Scope, Verified};
-use gradix::program::{Affine, Param, ParamId, ParamKind, Program, TensorId};
+use gradix::emit::c::parts::parts;
+use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Scope, Verified};
+use gradix::program::{Param, ParamKind, Program, TensorId};
+use gradix::timings::timed;
 
 use crate::buffers::{Block, padded};
 use crate::cuda::{self, Memory};
@@ -21,8 +23,9 @@ use crate::files::Dtype;
 use crate::layout;
 use crate::native::{self, Compiler, Kernels, Settings};
 use crate::note::Note;
+use crate::stages::Stages;
 use crate::vm::Vm;
-use crate::{interrupt, memory, threads};
+use crate::{memory, threads};
 
 /// A nest that can be run, with the memory that it works in.
 pub struct Machine {
@@ -69,7 +72,7 @@ struct Plan {
     /// The places of temporaries; 0 for other buffers.
     offsets: Vec<usize>,
     kernels: Vec<Share>,
-    stages: Vec<Stage>,
+    stages: Stages,
     translated: Option<Arc<Translated>>,
     /// The kernels on a GPU for these sizes.
     loaded: Option<Arc<cuda::Loaded>>,
@@ -77,40 +80,6 @@ struct Plan {
     bytes: Vec<usize>,
     temporary_bytes: usize,
     local_bytes: usize,
-}
-
-/// When kernels are run; times are the numbers of sizes.
-#[derive(Clone, Debug)]
-enum Stage {
-    /// If each of these steps is below a number.
-    Kernel {
-        number: usize,
-        below: Vec<(usize, i64)>,
-    },
-    Time {
-        time: usize,
-        steps: i64,
-        falling: bool,
-        stages: Vec<Stage>,
-    },
-}
-
-impl Stage {
-    fn at(stages: &[nest::Stage], sizes: &[Int]) -> Option<Vec<Stage>> {
-        let number = |affine: &Affine| i64::try_from(&nest::evaluate(affine, sizes)).ok();
-        let each = |stage: &nest::Stage| match stage {
-            nest::Stage::Kernel(kernel, below) => {
-                let below = below.iter().map(|(ParamId(time), steps)| Some((*time as usize, number(steps)?)));
-                Some(Stage::Kernel { number: *kernel, below: below.collect::<Option<_>>()? })
-            }
-            nest::Stage::Time(time) => {
-                let stages = Stage::at(&time.stages, sizes)?;
-                let ParamId(own) = time.param;
-                Some(Stage::Time { time: own as usize, steps: number(&time.steps)?, falling: time.falling, stages })
-            }
-        };
-        stages.iter().map(each).collect()
-    }
 }
 
 /// A kernel's work.
@@ -134,9 +103,9 @@ impl Machine {
         settings: &Settings,
     ) -> Result<(Machine, Vec<Note>), Note> {
         let mut compiled = Compiled::new(program, nest, dtype);
-        let text = gradix::emit::c(&compiled.nest, dtype.real());
+        let texts = timed("emit", || parts(&compiled.nest, dtype.real(), threads::default_threads()));
         let (kernels, notes) =
-            native::load(&text, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
+            native::load(&texts, compiled.nest.kernels.len(), compiled.nest.plain, compiler, settings)?;
         compiled.code = Code::Native(kernels);
         Ok((Machine::from(Arc::new(compiled), None), notes))
     }
@@ -212,7 +181,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](interrupt); an error says how a
+    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](crate::interrupt); an error says how a
     /// GPU failed. [`prepare`](Self::prepare) has been called with the same sizes
     /// and number of threads.
     ///
@@ -249,12 +218,14 @@ impl Machine {
         let locals: Vec<*mut T> = self.locals.iter().map(|block| block.start().cast()).collect();
         let translated = plan.translated.as_deref().and_then(T::translated);
         let threads = threads.min(locals.len());
-        let call = Call { code, translated, pointers: &pointers, locals: &locals, threads };
-        let kernels = &mut plan.kernels;
-        // SAFETY: the call was made from sizes whose checks hold, and from buffers with the elements that the nest touches,
-        // as the caller promises.
-        let mut each = |number: usize, sizes: &[i64]| Ok(unsafe { call.kernel(number, sizes, &mut kernels[number]) });
-        walk(&plan.stages, &mut plan.numbers, &mut each)
+        let Plan { numbers, kernels, stages, .. } = plan;
+        let whole = stages.run(numbers, &mut |kernel, sizes| {
+            let call = Call { code, translated, sizes, pointers: &pointers, locals: &locals, threads };
+            // SAFETY: the call was made from sizes whose checks hold (at all steps), and from buffers with the elements that
+            // the nest touches, as the caller promises.
+            unsafe { call.kernel(kernel, &mut kernels[kernel]) }
+        });
+        Ok(whole)
     }
 
     /// The bytes that are held besides inputs and outputs.
@@ -302,7 +273,7 @@ impl Compiled {
             (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F32)),
         };
         let translated = translated.transpose().map_err(|error| Note::new(error.message))?.map(Arc::new);
-        let stages = Stage::at(&self.nest.stages, &nest_sizes).ok_or_else(too_large)?;
+        let stages = Stages::new(&self.nest.stages, &nest_sizes).ok_or_else(too_large)?;
         let loaded = match &self.code {
             Code::Cuda(kernels) => Some(kernels.at(&self.nest, &numbers, &elements)?),
             Code::Native(_) | Code::Vm => None,
@@ -344,6 +315,7 @@ impl Compiled {
 struct Call<'a, T> {
     code: &'a Code,
     translated: Option<&'a Vm<T>>,
+    sizes: &'a [i64],
     pointers: &'a [*mut T],
     locals: &'a [*mut T],
     threads: usize,
@@ -358,12 +330,12 @@ impl<T: Element> Call<'_, T> {
     /// # Safety
     ///
     /// The call was made from sizes whose checks hold, and from buffers with the elements that the nest touches.
-    unsafe fn kernel(&self, number: usize, sizes: &[i64], share: &mut Share) -> bool {
+    unsafe fn kernel(&self, number: usize, share: &mut Share) -> bool {
         let threads = if share.quick { 1 } else { self.threads.min(share.items) };
         let start = Instant::now();
         // SAFETY: as the caller promises; `share_items` gives each item once, inside `0..items`, and different numbers to
         // threads at work, so that every call has the local memory of `thread` to itself.
-        let run = |thread: usize, items: Range<usize>| unsafe { self.items(number, sizes, thread, items) };
+        let run = |thread: usize, items: Range<usize>| unsafe { self.items(number, thread, items) };
         if share.quick && share.items > 0 {
             run(0, 0..share.items);
         } else if !threads::share_items(threads, share.items, &run) {
@@ -376,47 +348,19 @@ impl<T: Element> Call<'_, T> {
     /// # Safety
     ///
     /// As for [`Kernels::call`] and [`Vm::kernel`], which ask for the same; the local memory is that of `thread`.
-    unsafe fn items(&self, kernel: usize, sizes: &[i64], thread: usize, items: Range<usize>) {
+    unsafe fn items(&self, kernel: usize, thread: usize, items: Range<usize>) {
         let local = self.locals[thread];
         match (self.code, self.translated) {
             // SAFETY: as the caller promises. The number of items fits, the plan has seen to that.
             (Code::Native(kernels), _) => unsafe {
-                kernels.call(kernel, sizes, self.pointers, local, items.start as i64, items.end as i64);
+                kernels.call(kernel, self.sizes, self.pointers, local, items.start as i64, items.end as i64);
             },
             // SAFETY: as the caller promises.
-            (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, sizes, self.pointers, local, items) },
+            (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, self.sizes, self.pointers, local, items) },
             (Code::Cuda(_), _) => unreachable!("kernels on a GPU are launched whole"),
             (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
         }
     }
-}
-
-/// Runs stages one after the other, for all steps; `false` if the run was interrupted.
-fn walk(
-    stages: &[Stage],
-    sizes: &mut [i64],
-    kernel: &mut dyn FnMut(usize, &[i64]) -> Result<bool, Note>,
-) -> Result<bool, Note> {
-    for stage in stages {
-        match stage {
-            Stage::Kernel { number, below } => {
-                let is_due = below.iter().all(|(time, steps)| sizes[*time] < *steps);
-                if is_due && !kernel(*number, sizes)? {
-                    return Ok(false);
-                }
-            }
-            Stage::Time { time, steps, falling, stages } => {
-                for step in 0..*steps {
-                    sizes[*time] = if *falling { steps - 1 - step } else { step };
-                    if !walk(stages, sizes, kernel)? || interrupt::is_due() {
-                        return Ok(false);
-                    }
-                }
-                sizes[*time] = 0;
-            }
-        }
-    }
-    Ok(true)
 }
 
 /// Copies arguments to the GPU, runs all stages, and copies results back; `false` if the run was interrupted.
@@ -442,11 +386,15 @@ unsafe fn on_device<T: Element>(
         }
     }
     let items: Vec<usize> = plan.kernels.iter().map(|share| share.items).collect();
-    let mut each = |number: usize, sizes: &[i64]| {
+    let mut failed = None;
+    let whole = plan.stages.run(&mut plan.numbers, &mut |number, sizes| {
         // SAFETY: as the caller promises.
-        unsafe { kernels.launch(&loaded, number, sizes, &addresses, items[number]) }.map(|()| true)
-    };
-    let whole = walk(&plan.stages, &mut plan.numbers, &mut each)?;
+        failed = unsafe { kernels.launch(&loaded, number, sizes, &addresses, items[number]) }.err();
+        failed.is_none()
+    });
+    if let Some(note) = failed {
+        return Err(note);
+    }
     driver.wait()?;
     for ((buffer, &at), &bytes) in nest.buffers.iter().zip(&addresses).zip(&plan.bytes).filter(|((_, at), _)| **at != 0)
     {

@@ -24,6 +24,7 @@ use crate::scalar::Real;
 use crate::scan::scan;
 use crate::schedule::{self, Manner, Schedule, arrange, name, schedule};
 use crate::target::{Target, cost};
+use crate::timings::timed;
 use crate::waves::waves;
 use gradix_int::Int;
 use std::fmt;
@@ -43,12 +44,12 @@ use std::fmt;
 /// ```
 pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
     let little = is_little(program, given);
-    let scanned = if little { program.clone() } else { scan(program, &estimate(program, given))? };
+    let scanned = if little { program.clone() } else { timed("scan", || scan(program, &estimate(program, given)))? };
     if circles::circles(&scanned).is_empty() {
         let (part, nest) = compile_part(&scanned, given, (real, target), little, Manner::Shared)?;
         return Ok(Compiled { scanned, parts: vec![part], nest });
     }
-    let divided = divide(&waves(&scanned, given, target)?)?;
+    let divided = timed("divide", || divide(&waves(&scanned, given, target)?))?;
     let short = steps_inside(&divided, target, &|time| additions_of_step(&divided, time, given));
     let outermost = divided.stages.iter().filter_map(|stage| match stage {
         divide::Stage::Time { time, .. } => Some(*time),
@@ -91,7 +92,7 @@ fn assembled(
         parts.push(part);
         nests.push(nest);
     }
-    let (nest, items) = join(divided, nests, inside, &estimate(&divided.whole, given))
+    let (nest, items) = timed("join", || join(divided, nests, inside, &estimate(&divided.whole, given)))
         .map_err(|what| Diagnostic::error("run", what))?;
     Ok((Compiled { scanned: scanned.clone(), parts, nest }, items))
 }
@@ -165,20 +166,23 @@ fn make(
     (real, target): (Real, &Target),
     manner: Manner,
 ) -> Result<Made, Diagnostic> {
-    let economised = match candidate {
-        Candidate::Plain => prepared(program)?,
-        Candidate::Fast => economise(program, &estimate(program, given))?,
-        Candidate::Lean => economise_lean(program, &estimate(program, given))?,
-    };
+    let economised = timed("economise", || match candidate {
+        Candidate::Plain => prepared(program),
+        Candidate::Fast => economise(program, &estimate(program, given)),
+        Candidate::Lean => economise_lean(program, &estimate(program, given)),
+    })?;
     let named = name(&economised)?;
     if interface(&named) != interface(program) {
         // Callers pass sizes, arguments and results by position.
         return Err(Diagnostic::error("run", "a pass has changed the order of arguments, results or sizes"));
     }
     let sizes = estimate(&named, given);
-    let arranged = if target.device.is_some() { named } else { arrange(&named, &sizes, real, target) };
-    let schedule = schedule(&arranged, &sizes, (real, target), manner);
-    let nest = lower(&arranged, &schedule, target);
+    let arranged = match target.device {
+        Some(_) => named,
+        None => timed("arrange", || arrange(&named, &sizes, real, target)),
+    };
+    let schedule = timed("schedule", || schedule(&arranged, &sizes, (real, target), manner));
+    let nest = timed("lower", || lower(&arranged, &schedule, target));
     Ok(Made { economised, arranged, schedule, nest })
 }
 
@@ -324,7 +328,7 @@ struct Made {
 impl Made {
     fn verified(self, choice: Choice) -> Result<(CompiledPart, Verified), Diagnostic> {
         let Made { economised, arranged, schedule, nest } = self;
-        let nest = Verified::new(nest).map_err(|what| Diagnostic::error("run", what))?;
+        let nest = timed("verify", || Verified::new(nest)).map_err(|what| Diagnostic::error("run", what))?;
         Ok((CompiledPart { economised, arranged, schedule, choice }, nest))
     }
 

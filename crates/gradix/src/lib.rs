@@ -39,6 +39,7 @@ pub mod schedule;
 pub mod simplify;
 pub mod syntax;
 pub mod target;
+pub mod timings;
 pub mod transform;
 pub mod waves;
 

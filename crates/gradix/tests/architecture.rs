@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules in the order of the flow: each uses only those before it.
 const ORDER: &[&str] = &[
+    "timings",
     "diagnostic",
     "scalar",
     "syntax",

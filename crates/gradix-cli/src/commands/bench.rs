@@ -1,8 +1,10 @@
 //! `gradix bench`: how long results and derivatives take on each backend.
 
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
+use gradix::domain::estimate::estimate;
 use gradix::domain::sizes::{self, Known};
 use gradix::economise::work;
 use gradix::program::TensorId;
@@ -12,7 +14,7 @@ use gradix_run::native::{Settings, peak};
 use gradix_run::{Backend, Dtype, Element, Executable, random, threads};
 use gradix_view::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::eval::{tell_notes, tell_sizes};
 use super::{note, print};
@@ -37,9 +39,9 @@ pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
     let gradient = gradient.transpose().map_err(|errors| refuse(source, places.mark(errors)))?;
     let gradient_sizes = gradient.as_ref().map(|gradient| carried(&program, &sizes, &gradient.program));
     let gradient_sizes = gradient_sizes.transpose().map_err(|errors| refuse(source, errors))?;
-    let mut tasks = vec![Task::new("value", &program, &sizes)];
+    let mut tasks = vec![Task::new("value", &program, &sizes, arguments.json)];
     let gradient = gradient.iter().zip(&gradient_sizes);
-    tasks.extend(gradient.map(|(gradient, sizes)| Task::new("gradient", &gradient.program, sizes)));
+    tasks.extend(gradient.map(|(gradient, sizes)| Task::new("gradient", &gradient.program, sizes, arguments.json)));
     let backends = match arguments.execution.backend.backend() {
         Backend::Auto => vec![Backend::Interp, Backend::Vm, Backend::Native],
         one => vec![one],
@@ -73,17 +75,26 @@ struct Task<'a> {
     sizes: &'a [Int],
     /// Operations on values, as the oracle counts them.
     operations: f64,
+    /// Those that run, by kind, if that is asked for.
+    kinds: BTreeMap<&'static str, f64>,
     /// The elements of arguments and results.
     elements: f64,
+    /// The shapes of the arguments, and of the results, by name.
+    shapes: [Value; 2],
 }
 
 impl<'a> Task<'a> {
-    fn new(what: &'static str, program: &'a Program, sizes: &'a [Int]) -> Self {
+    fn new(what: &'static str, program: &'a Program, sizes: &'a [Int], json: bool) -> Self {
         let operations = operations(program, sizes);
-        let arrays = program.inputs().chain(program.outputs.iter().copied());
+        let kinds = if json { kinds(program, sizes) } else { BTreeMap::new() };
+        let arrays: Vec<TensorId> = program.inputs().chain(program.outputs.iter().copied()).collect();
         let count =
             |tensor| shape(program, sizes, tensor).map_or(0.0, |shape| shape.iter().map(|&n| n as f64).product());
-        Task { what, program, sizes, operations, elements: arrays.map(count).sum() }
+        let elements = arrays.iter().copied().map(count).sum();
+        let named = |tensor: TensorId| (program[tensor].name.clone(), json!(shape(program, sizes, tensor)));
+        let inputs: Map<_, _> = program.inputs().map(named).collect();
+        let results: Map<_, _> = program.outputs.iter().copied().map(named).collect();
+        Task { what, program, sizes, operations, kinds, elements, shapes: [inputs.into(), results.into()] }
     }
 }
 
@@ -91,6 +102,16 @@ impl<'a> Task<'a> {
 pub fn operations(program: &Program, sizes: &[Int]) -> f64 {
     let numbers: Vec<f64> = sizes.iter().map(|size| size.to_f64().value()).collect();
     program.definitions.iter().map(|d| work::work(&program.exprs, d, &numbers).operations).sum()
+}
+
+/// The operations on values that are left after rewriting, by kind: of a program with recurrences, all that it has.
+fn kinds(program: &Program, sizes: &[Int]) -> BTreeMap<&'static str, f64> {
+    let sizes = estimate(program, sizes);
+    let scanned = gradix::scan(program, &sizes).unwrap_or_else(|_| program.clone());
+    let economised = gradix::economise(&scanned, &sizes).unwrap_or(scanned);
+    let named = program.params.iter().map(|param| param.name.clone());
+    let assumed: HashMap<String, f64> = named.zip(sizes).collect();
+    work::kinds(&economised, &work::sizes(&economised, &assumed))
 }
 
 /// One measurement.
@@ -103,7 +124,9 @@ struct Row {
     runs: Vec<Duration>,
     peak_bytes: Option<usize>,
     operations: f64,
+    kinds: BTreeMap<&'static str, f64>,
     bytes: f64,
+    shapes: [Value; 2],
 }
 
 /// What the oracle takes for an operation, roughly, and the longest that it is waited for.
@@ -155,7 +178,8 @@ fn measure<T: Element>(
     runs.sort();
     tell_notes(&executable.take_notes(), quiet);
     let (operations, bytes) = (task.operations, task.elements * size_of::<T>() as f64);
-    Ok(Some(Row { what: task.what, backend, first, runs, peak_bytes: executable.peak_bytes(), operations, bytes }))
+    let (peak_bytes, kinds, shapes) = (executable.peak_bytes(), task.kinds.clone(), task.shapes.clone());
+    Ok(Some(Row { what: task.what, backend, first, runs, peak_bytes, operations, kinds, bytes, shapes }))
 }
 
 /// How long a program runs before it is timed.
@@ -208,7 +232,10 @@ impl Row {
             "runs": self.runs.len(),
             "threads": thread_count(arguments),
             "operations": self.operations,
+            "kinds": self.kinds,
             "bytes": self.bytes,
+            "inputs": self.shapes[0],
+            "results": self.shapes[1],
         })
         .to_string()
     }

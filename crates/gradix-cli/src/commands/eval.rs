@@ -191,7 +191,9 @@ fn evaluate(
         let is_slow = executable.backend() == Backend::Interp;
         let seconds = is_slow.then(|| operations(program, sizes) * INTERP_SECONDS);
         let expected = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let results = timed(arguments.program.quiet, expected, || executable.evaluate(sizes, arrays));
+        let results = timed(arguments.program.quiet, expected, || {
+            gradix::timings::timed("run", || executable.evaluate(sizes, arrays))
+        });
         notes.extend(executable.take_notes());
         results.map_err(|error| refuse(source, vec![error]))
     };

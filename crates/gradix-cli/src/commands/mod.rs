@@ -11,13 +11,33 @@ mod fmt;
 use std::io::{self, Write};
 
 use clap::CommandFactory;
+use gradix::timings::{Lap, record, timed};
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 use crate::source::read;
 
-/// Runs a command.
+/// Runs a command, and tells how long the passes took if that is asked for.
 pub fn run(command: &Command) -> Result<(), Failure> {
+    if !command.has_timings() {
+        return dispatch(command);
+    }
+    let (result, laps) = record(|| timed("in all", || dispatch(command)));
+    eprint!("{}", timings(&laps));
+    result
+}
+
+/// What passes took, one line for each, indented under the pass that called them.
+fn timings(laps: &[Lap]) -> String {
+    let line = |lap: &Lap| {
+        let times = if lap.calls > 1 { format!("  ({} times)", lap.calls) } else { String::new() };
+        let name = format!("{:indent$}{}", "", lap.name, indent = 2 * lap.depth);
+        format!("{:9.1} ms  {name}{times}\n", lap.duration.as_secs_f64() * 1e3)
+    };
+    laps.iter().map(line).collect()
+}
+
+fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Derive(arguments) => derive::run(arguments, &read(&arguments.program)?),
         Command::Eval(arguments) => eval::run(arguments, &read(&arguments.program)?),

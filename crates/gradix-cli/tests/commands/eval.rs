@@ -219,3 +219,26 @@ fn a_folder_that_is_missing_is_named() {
     let message = "error: can't write /nonexistent/y.npz: there is no folder '/nonexistent' to write it into\n";
     assert_eq!(refuses(&output, 1), message);
 }
+
+#[test]
+fn timings_tell_of_every_pass() {
+    let output = gradix(&[
+        "eval",
+        "-e",
+        "input x[N]; y = sum[i] x[i]^2",
+        "--random",
+        "1",
+        "--grad",
+        "--backend",
+        "vm",
+        "--timings",
+    ]);
+    let told = text(&output.stderr);
+    let names = told.lines().filter_map(|line| line.split_once(" ms  ")).map(|(_, name)| name.trim_end().to_string());
+    let names: Vec<String> = names.collect();
+    let expected = ["in all", "  parse", "  resolve", "  derive", "  compile", "    economise", "    verify", "  run"];
+    let places: Vec<_> = expected.iter().map(|name| names.iter().position(|found| found == name)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{told}");
+    let output = gradix(&["explain", "-e", "input x; y = x^2", "--stage", "nest", "--timings"]);
+    assert!(text(&output.stdout).contains("kernel") && text(&output.stderr).contains(" ms    verify"));
+}

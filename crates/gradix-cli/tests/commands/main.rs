@@ -7,6 +7,7 @@ mod documents;
 mod emit;
 mod eval;
 mod explain;
+mod survey;
 mod usage;
 
 use std::io::Write;

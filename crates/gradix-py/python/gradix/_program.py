@@ -25,6 +25,12 @@ Mode = Literal["reverse", "forward", "jacobian", "hessian"]
 Names = str | Iterable[str] | None
 Chosen = tuple[str, ...] | None
 
+# Why the methods of `Program` that compute spell out the same options, each for itself. Arguments of a program have names
+# that nobody knows before (`**named: ArrayLike`), and a signature has one `**`: `Unpack` of a `TypedDict` can't stand
+# beside it before dictionaries with `extra_items` (PEP 728) are known to type checkers. An object for the options would
+# make every call longer (`grad(x, options=Options(wrt="w"))`), and a decorator or a stub that is made from one list would
+# hide the signatures from `help`, from Jupyter, and from editors that read the source.
+
 
 @in_the_family
 def compile(

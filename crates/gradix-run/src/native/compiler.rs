@@ -20,14 +20,13 @@ pub struct Compiler {
 
 /// Values are those of IEEE arithmetic: no reordering, no assumption that there is no NaN. `errno` and the exception
 /// flags are nobody's business, which lets functions and selects be vectorised; `a*b + c` may be one operation.
-const FLAGS: [&str; 7] = [
+const FLAGS: [&str; 6] = [
     "-std=c11",
     if cfg!(target_arch = "aarch64") { "-mcpu=native" } else { "-march=native" },
     "-ffp-contract=fast",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fPIC",
-    "-shared",
 ];
 
 /// How much is optimised: all that pays in kernels that run for long, or what takes little time.
@@ -37,6 +36,13 @@ fn effort(plain: bool) -> &'static str {
 
 /// The longest that a compiler may take.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A compiler at work.
+struct Started {
+    child: Child,
+    messages: PathBuf,
+    made: PathBuf,
+}
 
 /// Why there is no library.
 #[derive(Debug)]
@@ -79,22 +85,60 @@ impl Compiler {
         format!("{} {size} {date} {:?} {} {FLAGS:?}", file.display(), self.arguments, effort(plain))
     }
 
-    /// Makes a shared library from C text. Whatever is written is in `folder`.
-    pub fn compile(&self, text: &str, plain: bool, folder: &Path) -> Result<PathBuf, Failure> {
-        let (source, messages) = (folder.join("kernel.c"), folder.join("messages"));
+    /// Makes a shared library from C texts. Whatever is written is in `folder`.
+    pub fn compile(&self, texts: &[String], plain: bool, folder: &Path) -> Result<PathBuf, Failure> {
         let library = folder.join(format!("kernel{}", env::consts::DLL_SUFFIX));
-        fs::write(&source, text).map_err(Failure::Folder)?;
+        if let [text] = texts {
+            let source = folder.join("kernel.c");
+            fs::write(&source, text).map_err(Failure::Folder)?;
+            self.finish(vec![self.start(&["-shared"], &[source], &library, plain, folder)?])?;
+            return Ok(library);
+        }
+        let (mut started, mut objects) = (Vec::new(), Vec::new());
+        for (number, text) in texts.iter().enumerate() {
+            let source = folder.join(format!("kernel{number}.c"));
+            fs::write(&source, text).map_err(Failure::Folder)?;
+            objects.push(source.with_extension("o"));
+            started.push(self.start(&["-c"], &[source], &objects[number], plain, folder)?);
+        }
+        self.finish(started)?;
+        self.finish(vec![self.start(&["-shared"], &objects, &library, plain, folder)?])?;
+        Ok(library)
+    }
+
+    /// Starts the compiler.
+    fn start(
+        &self,
+        what: &[&str],
+        sources: &[PathBuf],
+        made: &Path,
+        plain: bool,
+        folder: &Path,
+    ) -> Result<Started, Failure> {
         // Messages go to a file: nobody has to read while the compiler writes.
+        let messages = made.with_extension("messages");
         let stderr = File::create(&messages).map_err(Failure::Folder)?;
         let mut command = Command::new(&self.path);
-        command.args(&self.arguments).arg(effort(plain)).args(FLAGS).arg("-o").arg(&library).arg(&source).arg("-lm");
+        command.args(&self.arguments).arg(effort(plain)).args(FLAGS).args(what).arg("-o").arg(made).args(sources);
+        if what.contains(&"-shared") {
+            command.arg("-lm");
+        }
         command.env("TMPDIR", folder).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-        let cannot_run = |error: io::Error| self.fails(&error.to_string());
-        let child = command.spawn().map_err(cannot_run)?;
-        let status = wait(child).map_err(cannot_run)?;
-        if status.success() && library.is_file() {
-            return Ok(library);
+        let child = command.spawn().map_err(|error| self.fails(&error.to_string()))?;
+        Ok(Started { child, messages, made: made.to_path_buf() })
+    }
+
+    /// Waits for all that was started; an error is that of the first that failed.
+    fn finish(&self, started: Vec<Started>) -> Result<(), Failure> {
+        let outcomes: Vec<Result<(), Failure>> = started.into_iter().map(|one| self.finish_one(one)).collect();
+        outcomes.into_iter().collect()
+    }
+
+    fn finish_one(&self, Started { child, messages, made }: Started) -> Result<(), Failure> {
+        let status = wait(child).map_err(|error| self.fails(&error.to_string()))?;
+        if status.success() && made.is_file() {
+            return Ok(());
         }
         let said = fs::read(&messages).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);

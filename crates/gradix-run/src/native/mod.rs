@@ -24,6 +24,7 @@ use std::sync::Mutex;
 use std::{env, fs};
 
 use crate::note::Note;
+use gradix::timings::timed;
 
 /// Where compiled kernels are kept and what compiles them.
 #[derive(Clone, Debug)]
@@ -79,16 +80,18 @@ fn cache_folder() -> Option<PathBuf> {
     base.map(|base| base.join("gradix"))
 }
 
-/// The kernels of a C text, `count` of them, and what is to be told. An error says why there are none. What is `plain`
-/// is compiled sooner, and runs longer.
+/// The kernels of C texts that belong together, `count` of them, and what is to be told. An error says why there are none.
+/// What is `plain` is compiled sooner, and runs longer.
 pub fn load(
-    text: &str,
+    texts: &[String],
     count: usize,
     plain: bool,
     compiler: &Compiler,
     settings: &Settings,
 ) -> Result<(Kernels, Vec<Note>), Note> {
-    let key = Key::of(&[INTERFACE, text, &compiler.identity(plain), &processor::identity()]);
+    let (compiled_by, compiled_for) = (compiler.identity(plain), processor::identity());
+    let described = [INTERFACE, &compiled_by, &compiled_for].into_iter();
+    let key = Key::of(&described.chain(texts.iter().map(String::as_str)).collect::<Vec<_>>());
     let strange = |error: String| Note::new(format!("a compiled kernel can't be used: {error}"));
     if let Some(library) = loaded(key) {
         return Ok((library.kernels(count).map_err(strange)?, Vec::new()));
@@ -100,7 +103,7 @@ pub fn load(
         keep_loaded(key, library);
         return Ok((kernels, Vec::new()));
     }
-    let (library, notes) = make(text, key, compiler, plain, settings)?;
+    let (library, notes) = make(texts, key, compiler, plain, settings)?;
     let kernels = library.kernels(count).map_err(strange)?;
     keep_loaded(key, library);
     Ok((kernels, notes))
@@ -108,7 +111,7 @@ pub fn load(
 
 /// Compiles in the first folder where that is possible.
 fn make(
-    text: &str,
+    texts: &[String],
     key: Key,
     compiler: &Compiler,
     plain: bool,
@@ -117,7 +120,7 @@ fn make(
     let mut reasons = Vec::new();
     for workshop in &settings.workshops {
         let made = Workshop::new(workshop).map_err(compiler::Failure::Folder).and_then(|folder| {
-            let path = compiler.compile(text, plain, &folder.0)?;
+            let path = timed("C compiler", || compiler.compile(texts, plain, &folder.0))?;
             Ok((folder, path))
         });
         match made {
@@ -249,7 +252,7 @@ pub(crate) mod tests {
     /// The message of what was noted or failed when a text was loaded for so many kernels.
     fn told(settings: &Settings, number: usize, kernels: usize) -> String {
         let found = settings.compiler();
-        match found.and_then(|compiler| load(&text(number), kernels, false, &compiler, settings)) {
+        match found.and_then(|compiler| load(&[text(number)], kernels, false, &compiler, settings)) {
             Ok((_, notes)) => notes.iter().map(Note::to_string).collect(),
             Err(note) => format!("failed: {note}"),
         }
@@ -307,6 +310,19 @@ pub(crate) mod tests {
         assert_eq!(runs(), 1, "it is on disk");
         assert_eq!(told(&settings, 3, 1), "");
         assert_eq!((runs(), folder.kept()), (2, 2));
+        assert_eq!(fs::read_dir(folder.0.join("workshop")).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn texts_are_linked_into_one_library() {
+        let folder = Folder::new();
+        let settings = folder.settings();
+        let other = text(9).replace("gx_kernel_0", "gx_kernel_1");
+        let load = |texts: &[String]| load(texts, 2, false, &settings.compiler().unwrap(), &settings);
+        assert!(load(&[text(8), other.clone()]).is_ok_and(|(_, notes)| notes.is_empty()));
+        assert_eq!(folder.kept(), 1);
+        let broken = load(&[text(8), other.replace("buffer[0][0]", "nothing")]).unwrap_err().to_string();
+        assert!(broken.contains("fails: ") && broken.contains("error"), "{broken}");
         assert_eq!(fs::read_dir(folder.0.join("workshop")).unwrap().count(), 0, "nothing is left behind");
     }
 

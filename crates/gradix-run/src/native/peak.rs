@@ -72,7 +72,7 @@ const ROUNDS: i64 = 20_000;
 const BLOCK: usize = 1 << 14;
 
 fn measure_as<T: Element>(name: &str, threads: usize, settings: &Settings) -> Result<Peak, Note> {
-    let (kernels, _) = load(&format!("#define real {name}\n{TEXT}"), 2, false, &settings.compiler()?, settings)?;
+    let (kernels, _) = load(&[format!("#define real {name}\n{TEXT}")], 2, false, &settings.compiler()?, settings)?;
     let run = |kernel: usize, size: i64, items: usize, blocks: &[&Block]| {
         let call = Call(blocks.iter().map(|block| block.start().cast::<T>()).collect());
         let once = || {

@@ -119,33 +119,14 @@ impl<T: Real> Machine<T> {
         (pointer, steps.map(|step| step as isize))
     }
 
-    /// One element.
-    #[inline(always)]
-    fn element(&self, context: &Context<'_, T>, access: usize) -> *mut T {
-        let Access { buffer, place } = &context.plan.accesses[access];
-        self.buffers[*buffer].at(place.at(&self.point), [])
-    }
-
-    /// The element of the target at the point.
-    pub fn target(&self, context: &Context<'_, T>) -> T {
-        // SAFETY: it lies inside its buffer.
-        unsafe { *self.element(context, 0) }
-    }
-
-    /// Writes the element of the target at the point.
-    pub fn set_target(&self, context: &Context<'_, T>, value: T) {
-        // SAFETY: it lies inside its buffer.
-        unsafe { *self.element(context, 0) = value };
-    }
-
     /// Reads an access.
     #[inline(always)]
     pub fn load(&mut self, context: &Context<'_, T>, access: usize, instruction: &Instruction) {
         let to = self.view(context, instruction.to, instruction.domain);
-        // SAFETY: `to` holds the shape, and `strided` and `element` check what they are asked for.
+        // SAFETY: `to` holds the shape, and `strided` checks what it is asked for.
         unsafe {
             match instruction.domain {
-                Domain::Scalar => *to.pointer = *self.element(context, access),
+                Domain::Scalar => *to.pointer = *self.strided(context, access, (1, 1)).0,
                 Domain::Rows => {
                     let (pointer, [row, _]) = self.strided(context, access, (self.rows, 1));
                     transfer((1, self.rows), (pointer, [0, row]), (to.pointer, [0, 1]));

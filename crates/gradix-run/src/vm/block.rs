@@ -14,8 +14,8 @@ use super::execute::{Context, Machine, PARTS, ROWS, block, block_pitch, execute,
 use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
 use super::loops::FOLD_VECTORS;
-use super::real::{Real, maximum, minimum};
-use gradix::program::ReduceOp;
+use super::real::Real;
+use super::vector::Rule;
 use std::sync::Arc;
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
@@ -131,11 +131,16 @@ impl<T: Real> Leaf<'_, T> {
         let neutral = T::of(op.neutral());
         if grouping.folded {
             self.machine.memory.accumulator.part(0, self.machine.rows * PARTS).fill(neutral);
+            self.machine.lanes = 1;
+            if plan.accumulate {
+                // The first part of each row goes on from its target.
+                self.machine.start(&self.context, None);
+            }
             self.reduce(0, &mut |leaf| leaf.fold(width));
-            return self.finish_fold(op);
+            return self.finish_fold(Rule::of(op));
         }
         self.machine.in_place = is_in_place(plan);
-        match self.machine.goes_on(plan) {
+        match plan.accumulate {
             true => self.machine.start(&self.context, None),
             false => self.start = Some(neutral),
         }
@@ -290,32 +295,14 @@ impl<T: Real> Leaf<'_, T> {
     }
 
     /// Combines the parts of each row, always in the same order, and writes the results.
-    fn finish_fold(&mut self, op: ReduceOp) {
-        let row = self.context.grouping.row;
-        let first = row.map_or(0, |(variable, _)| self.machine.point[variable]);
-        for r in 0..self.machine.rows {
-            let count = FOLD_VECTORS * self.machine.level.width::<T>();
-            let total = combined(self.machine.memory.accumulator.part(r * PARTS, count), |a, b| combine(op, a, b));
-            self.set(row, first + r as i64);
-            let value = match self.machine.goes_on(self.context.plan) {
-                true => combine(op, self.machine.target(&self.context), total),
-                false => total,
-            };
-            self.machine.set_target(&self.context, value);
+    fn finish_fold(&mut self, rule: Rule) {
+        let count = FOLD_VECTORS * self.machine.level.width::<T>();
+        for row in 0..self.machine.rows {
+            rule.combine(self.machine.memory.accumulator.part(row * PARTS, count));
         }
-        self.set(row, first);
+        self.machine.lanes = 1;
+        self.machine.store(&self.context, Source::Accumulator);
     }
-}
-
-/// The halves combined element by element, then the halves of what is left.
-fn combined<T: Real>(parts: &mut [T], combine: impl Fn(T, T) -> T) -> T {
-    let mut half = parts.len() / 2;
-    while half > 0 {
-        let (left, right) = parts.split_at_mut(half);
-        left.iter_mut().zip(right).for_each(|(a, b)| *a = combine(*a, *b));
-        half /= 2;
-    }
-    parts[0]
 }
 
 /// The codes that a leaf has at hand: few, so that the one for a point is soon found.
@@ -334,20 +321,6 @@ fn is_in_place<T: Real>(plan: &Plan<T>) -> bool {
     let place = &plan.accesses[0].place;
     let contiguous = plan.grouping.lane.is_some_and(|(lane, _)| place.factor(lane) == 1 && !place.bends_at(lane));
     contiguous && !plan.reads_target()
-}
-
-/// Why there is no code for it.
-pub const ALL_AT_ONCE: &str = "a verified nest combines two values at a time";
-
-/// The operation of a reduction.
-fn combine<T: Real>(op: ReduceOp, a: T, b: T) -> T {
-    match op {
-        ReduceOp::Sum => a + b,
-        ReduceOp::Prod => a * b,
-        ReduceOp::Max => maximum(a, b),
-        ReduceOp::Min => minimum(a, b),
-        ReduceOp::LogSumExp => unreachable!("{ALL_AT_ONCE}"),
-    }
 }
 
 impl<T: Real> Machine<T> {

@@ -112,10 +112,8 @@ pub enum Operation {
     Select,
     /// To the target.
     Store,
-    /// A term of a reduction.
-    Accumulate(Rule),
-    /// The same of folded reductions.
-    Fold(Rule),
+    /// To what a reduction has so far.
+    Reduce(Rule),
 }
 
 /// The code for the node at `root`; where `finish` is set it goes on to the target or the accumulator.
@@ -363,26 +361,22 @@ impl<'a, T: Real> Emit<'a, T> {
     /// What becomes of the body's value.
     fn end(&self, root: usize) -> (Operation, Vec<usize>) {
         let Some(op) = self.plan.reduction else { return (Operation::Store, vec![root]) };
-        let operation = if self.grouping.folded { Operation::Fold } else { Operation::Accumulate };
         let Value { kind, operands, domain, .. } = &self.values[root];
         if op != ReduceOp::Sum || *domain != Domain::Block || *kind != Kind::Operation(PRODUCT) {
-            return (operation(Rule::Plain(op)), vec![root, root]);
+            return (Operation::Reduce(Rule::of(op)), vec![root, root]);
         }
         let factor = &self.values[operands[0]];
         let squared = operands[0] == operands[1] && factor.kind == Kind::Operation(DIFFERENCE);
         match squared && self.uses[operands[0]] == 2 {
-            true => (operation(Rule::SquaredDifference), factor.operands.clone()),
-            false => (operation(Rule::Product), operands.clone()),
+            true => (Operation::Reduce(Rule::SquaredDifference), factor.operands.clone()),
+            false => (Operation::Reduce(Rule::Product), operands.clone()),
         }
     }
 
     /// Inner loops as one instruction, as many as a term is made of accesses that are linear in their variables.
     fn inner(&self, operation: Operation, operands: [Source; 3]) -> Option<Inner> {
-        let (rule, least) = match operation {
-            Operation::Accumulate(rule) => (rule, 1),
-            Operation::Fold(rule) => (rule, 0),
-            _ => return None,
-        };
+        let Operation::Reduce(rule) = operation else { return None };
+        let least = usize::from(!self.grouping.folded);
         let found = |loops: &usize| self.inner_operands(*loops, operands).is_some();
         let loops = (least..=self.grouping.levels.len()).take_while(found).last()?;
         Some(Inner { rule, loops, operands: self.inner_operands(loops, operands)? })

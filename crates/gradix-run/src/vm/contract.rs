@@ -1,20 +1,24 @@
-//! Leaves whose operands the nest packs: `c[m, n] = ⊕[k] f(a[m, k], b[k, n])`.
+//! Leaves whose operands are used again: `c[m, n] = ⊕[k] f(a[m, k], b[k, n])`, in register tiles.
 //!
 //! Matrix products, convolutions, distances and the like. The nest says which outputs are rows `m` and lanes `n`, which
 //! parts of the body depend on them, what is read in place and what is kept; all loops of the reduction together are the
 //! terms `k`. Both operands are packed into panels, some terms at a time, and the tiles of [`super::tile`] run on them. An
 //! operand may be any expression: what is not a plain access is computed by block instructions while packing.
+//!
+//! Where the nest packs nothing and has the innermost loop of a sum in lanes, `c[m, n] = sum[k, l] f(a[m, k, l], b[n, k, l])`,
+//! both operands are in place, and the terms are `k`.
 #![allow(unsafe_code, reason = "hands checked pointers to the register tiles")]
 
 use super::code::{Code, Domain, compile};
 use super::execute::{Context, Machine, execute};
-use super::grouping::{Grouping, Groups};
+use super::grouping::Grouping;
 use super::leaf::{Access, Loop, Node, Outputs, Plan};
+use super::loops::line;
 use super::real::{Isa, Level, Real, by_level};
 use super::recognise::Recognise;
-use super::tile::{self, Tile};
+use super::tile::{self, Dot, Tile};
 use super::vector::Rule;
-use gradix::nest::Panels;
+use gradix::nest::{self, Panels};
 use gradix::program::{ExprId, ReduceOp};
 use gradix::target::PanelSize;
 use std::collections::HashMap;
@@ -32,6 +36,8 @@ pub struct Contraction<T> {
     /// Whether rows are used in place, but for those of a tile that is not full.
     rows_in_place: bool,
     size: PanelSize,
+    /// Whether the innermost loop of the reduction runs in lanes.
+    along_lanes: bool,
 }
 
 /// The rows that are packed at a time where the nest has those of one register tile.
@@ -48,17 +54,29 @@ struct Side<T> {
     code: Code<T>,
 }
 
-/// The contraction that panels ask for, if there are tiles for the body; `place` has the nodes of expressions.
+/// The contraction of a leaf, if there are tiles for the body; `place` has the nodes of expressions.
 pub fn contraction<T: Real>(
     plan: &mut Plan<T>,
-    groups: &Groups,
-    panels: &Panels,
+    leaf: &nest::Leaf,
     place: &HashMap<ExprId, usize>,
 ) -> Option<Contraction<T>> {
-    let (lanes, rows) = (groups.lanes?, groups.rows?);
     if !plan.graph.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
         return None;
     }
+    match &leaf.panels {
+        Some(panels) => packed(plan, leaf, panels, place),
+        None => along_lanes(plan, leaf),
+    }
+}
+
+/// What panels ask for.
+fn packed<T: Real>(
+    plan: &mut Plan<T>,
+    leaf: &nest::Leaf,
+    panels: &Panels,
+    place: &HashMap<ExprId, usize>,
+) -> Option<Contraction<T>> {
+    let (lanes, (rows, _)) = (leaf.lanes()?, leaf.rows()?);
     let Panels { scratch, by_row, by_lane, by_term, rows_in_place, lanes_in_place, kept, size, .. } = panels;
     let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| place.get(id).copied()).collect();
     let (by_row, by_lane) = (nodes(&mut by_row.iter().chain(by_term)), nodes(&mut by_lane.iter()));
@@ -69,9 +87,41 @@ pub fn contraction<T: Real>(
     let in_place = *lanes_in_place && sides[1].plain.is_some_and(along);
     let rows_in_place = *rows_in_place && sides[0].plain.is_some();
     let rows = if kept.is_some() { size.rows } else { size.rows.max(LOOSE_ROWS) };
-    let size = PanelSize { rows, ..*size };
-    Some(Contraction { rule, sides, kept: *kept, scratch: scratch.0 as usize, in_place, rows_in_place, size })
+    let (scratch, size) = (scratch.0 as usize, PanelSize { rows, ..*size });
+    Some(Contraction { rule, sides, kept: *kept, scratch, in_place, rows_in_place, size, along_lanes: false })
 }
+
+/// With the innermost loop of a sum in lanes and two outputs unrolled.
+fn along_lanes<T: Real>(plan: &mut Plan<T>, leaf: &nest::Leaf) -> Option<Contraction<T>> {
+    let mut unrolled = leaf.unrolled().map(|(position, _)| position);
+    let (lanes, positions) = (leaf.lanes()?, [unrolled.next()?, unrolled.next()?]);
+    let mut loops = (plan.outputs..plan.loops.len()).chain(positions);
+    let innermost = lanes >= plan.outputs && lanes + 1 == plan.loops.len();
+    if plan.reduction != Some(ReduceOp::Sum) || !innermost || !loops.all(|p| plan.is_free(p)) {
+        return None;
+    }
+    let (lane, variables) = (plan.loops[lanes].variable, positions.map(|p| plan.loops[p].variable));
+    let of_side = |side: usize| {
+        let is_operand = |node: &usize| match plan.graph.nodes[*node] {
+            Node::Access(access) => {
+                let place = &plan.accesses[access].place;
+                place.factor(lane) == 1 && !place.uses(variables[1 - side])
+            }
+            _ => false,
+        };
+        (0..plan.graph.nodes.len()).filter(is_operand).collect::<Vec<usize>>()
+    };
+    let (by_row, by_lane, body) = (of_side(0), of_side(1), plan.graph.body);
+    let (rule, roots) = Recognise { nodes: &mut plan.graph.nodes, by_row, by_lane }.body(ReduceOp::Sum, body)?;
+    let sides = [0, 1].map(|n: usize| side(plan, positions[n], roots[n]));
+    let plain = sides.iter().all(|side| side.plain.is_some());
+    let size = PanelSize { terms: MOST_TERMS, rows: 0, lanes: 0 };
+    let (kept, scratch, in_place, rows_in_place) = (None, 0, true, true);
+    plain.then_some(Contraction { rule, sides, kept, scratch, in_place, rows_in_place, size, along_lanes: true })
+}
+
+/// The terms that are listed at a time where none are packed.
+const MOST_TERMS: usize = 1024;
 
 fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
     let variable = plan.loops[position].variable;
@@ -92,9 +142,8 @@ pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Cont
     let height = tile::size::<T>(machine.level, 1)[0];
     let PanelSize { terms, rows, .. } = contraction.size;
     machine.memory.panel.reserve(terms * rows.next_multiple_of(height));
-    let terms =
-        Terms { counts: Vec::new(), first: Vec::new(), start: 0, values: Vec::new(), deltas: Default::default() };
-    Leaf { machine, plan, contraction, terms, offsets: Default::default(), combine: false }.outputs(0);
+    Leaf { machine, plan, contraction, terms: Terms::default(), offsets: Default::default(), combine: false }
+        .outputs(0);
 }
 
 struct Leaf<'a, T> {
@@ -109,13 +158,16 @@ struct Leaf<'a, T> {
 }
 
 /// The terms at hand: at most so many as panels have.
+#[derive(Default)]
 struct Terms {
     /// How many values each loop of the reduction has.
     counts: Vec<usize>,
     /// Their first values.
     first: Vec<i64>,
-    /// The number of the first term.
-    start: usize,
+    /// The numbers of the first term and of the one after the last.
+    span: [usize; 2],
+    /// How many values the innermost loop has, if it runs in lanes.
+    lanes: usize,
     /// The values of the loops' variables, term by term, counted from the first ones.
     values: Vec<i64>,
     /// How far each term of a plain operand lies from the first one.
@@ -151,17 +203,20 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
     fn groups(&mut self) {
         let ranges = self.plan.loops[self.plan.outputs..].iter().map(|l| l.range.at(&self.machine.point));
         let ranges: Vec<(i64, i64)> = ranges.collect();
-        let counts: Vec<usize> = ranges.iter().map(|(low, high)| (high - low + 1).max(0) as usize).collect();
-        let total = counts.iter().fold(1usize, |total, count| total.saturating_mul(*count));
         self.terms.first.clear();
         self.terms.first.extend(ranges.iter().map(|(low, _)| low));
-        let rows = self.range(0);
-        if total == 0 && !self.machine.goes_on(self.plan) {
-            self.each_kept(&mut |leaf| leaf.fill(rows));
+        let mut counts: Vec<usize> = ranges.iter().map(|(low, high)| (high - low + 1).max(0) as usize).collect();
+        let mut total = counts.iter().fold(1usize, |total, count| total.saturating_mul(*count));
+        if self.contraction.along_lanes {
+            self.terms.lanes = counts.pop().unwrap_or(0);
+            total /= self.terms.lanes.max(1);
         }
+        let rows = self.range(0);
         let most = self.contraction.size.terms;
-        for start in (0..total).step_by(most) {
-            self.combine = self.machine.goes_on(self.plan) || start > 0;
+        // An empty reduction is worth what it starts with.
+        let total_or_none = if self.plan.accumulate { total } else { total.max(1) };
+        for start in (0..total_or_none).step_by(most) {
+            self.combine = self.plan.accumulate || start > 0;
             self.list(&counts, start, (start + most).min(total));
             self.chunk(rows);
         }
@@ -178,12 +233,12 @@ impl<T: Real> Leaf<'_, T> {
     /// Lists some terms, unless these are there.
     fn list(&mut self, counts: &[usize], start: usize, end: usize) {
         let terms = &mut self.terms;
-        if terms.counts == counts && terms.start == start && terms.values.len() == (end - start) * counts.len() {
+        if terms.counts == counts && terms.span == [start, end] {
             return;
         }
-        (terms.counts, terms.start) = (counts.to_vec(), start);
+        (terms.counts, terms.span) = (counts.to_vec(), [start, end]);
         terms.values = vec![0; (end - start) * counts.len()];
-        for (term, values) in (start..end).zip(terms.values.chunks_exact_mut(counts.len())) {
+        for (term, values) in (start..end).zip(terms.values.chunks_exact_mut(counts.len().max(1))) {
             let mut rest = term;
             for (value, count) in values.iter_mut().zip(counts).rev() {
                 (*value, rest) = ((rest % count) as i64, rest / count);
@@ -193,18 +248,21 @@ impl<T: Real> Leaf<'_, T> {
             let Some(access) = side.plain else { continue };
             let factor = |l: &Loop| self.plan.accesses[access].place.factor(l.variable);
             let factors: Vec<i64> = self.plan.loops[self.plan.outputs..].iter().map(factor).collect();
-            let delta = |term: &[i64]| term.iter().zip(&factors).map(|(v, f)| v * f).sum::<i64>() as isize;
-            *deltas = terms.values.chunks_exact(counts.len()).map(delta).collect();
+            let values = |term: usize| &terms.values[term * counts.len()..][..counts.len()];
+            let delta = |term: usize| values(term).iter().zip(&factors).map(|(v, f)| v * f).sum::<i64>() as isize;
+            *deltas = (0..end - start).map(delta).collect();
         }
     }
 
     fn count(&self) -> usize {
-        self.terms.values.len() / self.terms.counts.len()
+        self.terms.span[1] - self.terms.span[0]
     }
 
     /// The terms at hand for all rows and lanes: rows are packed around the lanes that they are kept for, else inside.
     fn chunk(&mut self, rows: Block) {
-        if self.contraction.kept.is_some() {
+        if self.contraction.along_lanes {
+            self.dots(rows, self.range(1));
+        } else if self.contraction.kept.is_some() {
             for rows in rows.parts(self.contraction.size.rows) {
                 self.pack_rows(rows);
                 self.each_kept(&mut |leaf| {
@@ -277,7 +335,7 @@ impl<T: Real> Leaf<'_, T> {
 
     /// Room for so many lanes in tiles of some width, for all terms at hand.
     fn scratch(&self, lanes: usize, width: usize) -> *mut T {
-        let elements = lanes.next_multiple_of(width) * self.count();
+        let elements = (lanes.next_multiple_of(width) * self.count()).max(1);
         self.machine.buffers[self.contraction.scratch].at(0, [(1, elements)])
     }
 
@@ -304,7 +362,6 @@ impl<T: Real> Leaf<'_, T> {
                 None => {}
             }
             for row in (0..rows.count).step_by(height) {
-                let low = rows.count - row <= height / 2;
                 let ((a, a_step), row_offsets) = match rows_in_place {
                     Some((first, step)) if rows.count - row >= height => {
                         ((first.wrapping_offset(row as isize * step), step), self.terms.deltas[0].as_ptr())
@@ -318,9 +375,33 @@ impl<T: Real> Leaf<'_, T> {
                 let to = target.wrapping_offset(row as isize * strides[0] + lane as isize * strides[1]);
                 let shape = [height.min(rows.count - row), part.count];
                 let (neutral, combine) = (neutral(self.plan), self.combine);
-                let tile = Tile { vectors, low, terms, a, a_step, b, offsets, to, strides, shape, neutral, combine };
+                let tile = Tile { vectors, terms, a, a_step, b, offsets, to, strides, shape, neutral, combine };
                 // SAFETY: panels hold whole tiles for all terms, lanes in place and the target were checked.
                 unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
+            }
+        }
+    }
+
+    /// All tiles whose lanes are terms.
+    fn dots(&mut self, rows: Block, columns: Block) {
+        if rows.count == 0 || columns.count == 0 {
+            return;
+        }
+        let operands = [self.find(0, rows), self.find(1, columns)];
+        let (target, strides) = self.target(rows, columns);
+        let at =
+            |side: usize, n: usize| (operands[side].0.wrapping_offset(n as isize * operands[side].1), operands[side].1);
+        let (terms, lanes, combine) = (self.count(), self.terms.lanes, self.combine);
+        let offsets = self.terms.deltas.each_ref().map(Vec::as_ptr);
+        let [height, width] = tile::dots(self.machine.level);
+        for row in (0..rows.count).step_by(height) {
+            for column in (0..columns.count).step_by(width) {
+                let operands = [at(0, row), at(1, column)];
+                let to = target.wrapping_offset(row as isize * strides[0] + column as isize * strides[1]);
+                let shape = [height.min(rows.count - row), width.min(columns.count - column)];
+                let tile = Dot { operands, terms, offsets, lanes, to, strides, shape, combine };
+                // SAFETY: both operands were checked for all rows or columns, terms and lanes, and the target, too.
+                unsafe { tile::run_dot(self.machine.level, self.contraction.rule, &tile) };
             }
         }
     }
@@ -348,7 +429,7 @@ impl<T: Real> Leaf<'_, T> {
         let buffer = self.machine.buffers[*buffer];
         let deltas = &self.terms.deltas[side];
         for delta in [deltas.iter().min(), deltas.iter().max()].into_iter().flatten() {
-            buffer.at(origin + *delta as i64, [(step, block.count)]);
+            buffer.at(origin + *delta as i64, [(step, block.count), (1, self.terms.lanes.max(1))]);
         }
         (buffer.pointer.wrapping_offset(origin as isize), step as isize)
     }
@@ -357,7 +438,7 @@ impl<T: Real> Leaf<'_, T> {
     fn set_term(&mut self, term: Option<usize>) {
         let loops = &self.plan.loops[self.plan.outputs..];
         for (number, l) in loops.iter().enumerate() {
-            let value = term.map_or(0, |term| self.terms.values[term * loops.len() + number]);
+            let value = term.map_or(0, |term| self.terms.values[term * self.terms.counts.len() + number]);
             self.machine.point[l.variable] = self.terms.first[number] + value;
         }
     }
@@ -396,22 +477,9 @@ impl<T: Real> Leaf<'_, T> {
                 // SAFETY: the caller's panel has whole tiles for all terms, and there are as many values.
                 unsafe {
                     let to = panel.add(begin * terms + term * width);
-                    copy(values.pointer.wrapping_offset(begin as isize * step), step, count, to, width);
+                    padded(values.pointer.wrapping_offset(begin as isize * step), step, count, to, width);
                 }
             }
-        }
-    }
-
-    /// An empty reduction.
-    fn fill(&mut self, rows: Block) {
-        let lanes = self.range(1);
-        if rows.count == 0 || lanes.count == 0 {
-            return;
-        }
-        let (target, strides) = self.target(rows, lanes);
-        for (row, lane) in (0..rows.count).flat_map(|row| (0..lanes.count).map(move |lane| (row, lane))) {
-            // SAFETY: the whole target was checked.
-            unsafe { *target.offset(row as isize * strides[0] + lane as isize * strides[1]) = neutral(self.plan) };
         }
     }
 }
@@ -435,7 +503,7 @@ unsafe fn copy_all<T: Real, I: Isa>(lines: Lines<'_, T>, to: *mut T) {
     let Lines { from, step, deltas, count, width } = lines;
     for (term, delta) in deltas.iter().enumerate() {
         // SAFETY: the caller's promise.
-        unsafe { copy(from.wrapping_offset(*delta), step, count, to.add(term * width), width) };
+        unsafe { padded(from.wrapping_offset(*delta), step, count, to.add(term * width), width) };
     }
 }
 
@@ -444,18 +512,11 @@ unsafe fn copy_all<T: Real, I: Isa>(lines: Lines<'_, T>, to: *mut T) {
 /// # Safety
 /// There are `count` numbers at these steps, and room for `width`.
 #[inline(always)]
-unsafe fn copy<T: Real>(from: *const T, step: isize, count: usize, to: *mut T, width: usize) {
+unsafe fn padded<T: Real>(from: *const T, step: isize, count: usize, to: *mut T, width: usize) {
     // SAFETY: the caller's promise.
     unsafe {
-        if step == 1 && count == width && width.is_multiple_of(4) {
-            (0..width).step_by(4).for_each(|at| *to.add(at).cast::<[T; 4]>() = *from.add(at).cast::<[T; 4]>());
-        } else {
-            match step {
-                2 => (0..count).for_each(|at| *to.add(at) = *from.add(2 * at)),
-                _ => (0..count).for_each(|at| *to.add(at) = *from.offset(at as isize * step)),
-            }
-            (count..width).for_each(|at| *to.add(at) = T::ZERO);
-        }
+        line(from, step, to, 1, count);
+        (count..width).for_each(|at| *to.add(at) = T::ZERO);
     }
 }
 

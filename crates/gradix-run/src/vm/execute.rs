@@ -8,11 +8,11 @@
 use super::code::{Domain, Inner, Instruction, Operation, Source};
 use super::grouping::Grouping;
 use super::leaf::Plan;
-use super::loops::{FOLD_VECTORS, Terms, View, exp_vectors, fold, mask, reduce, update};
+use super::loops::{FOLD_VECTORS, Terms, View, exp_vectors, fold_rows, mask, reduce_rows, update};
 use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
 use super::vector::{Array, Rule, Step, Vector, WIDEST, with_rule};
-use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
+use gradix::program::{BinaryOp, Comparison, UnaryOp};
 
 /// The most rows of a block.
 pub const ROWS: usize = 256;
@@ -64,9 +64,6 @@ pub struct Machine<T> {
     pub memory: Memory<T>,
     /// The accumulator is the target itself.
     pub in_place: bool,
-    /// Of leaves that run together, the loops before this position are not at their first part: a reduction over one of
-    /// them goes on.
-    pub resumed: usize,
     /// The inner loops of a reduction that run inside of one instruction: their variables, and how many values each has.
     pub terms: Vec<(usize, usize)>,
     /// Where runs of terms along the last of these loops start, from the first term.
@@ -95,13 +92,6 @@ impl<T: Real> Memory<T> {
     pub fn new() -> Self {
         let [scalars, rows, blocks, accumulator, panel] = std::array::from_fn(|_| Scratch::new());
         Memory { scalars, rows, blocks, accumulator, panel }
-    }
-}
-
-impl<T: Real> Machine<T> {
-    /// Whether a reduction goes on from what its target holds.
-    pub fn goes_on(&self, plan: &Plan<T>) -> bool {
-        plan.accumulate || self.resumed > plan.outputs
     }
 }
 
@@ -138,32 +128,34 @@ pub fn execute_inner<T: Real>(machine: &mut Machine<T>, context: &Context<'_, T>
     let shape = (machine.rows, machine.lanes);
     let operands = inner.operands.map(|source| machine.terms(context, source));
     let terms = Terms { runs: &machine.runs, count, steps, start };
-    // SAFETY: the level was detected, and the views were checked for the shape and all terms.
-    with_rule!(inner.rule, Code => unsafe {
-        match context.grouping.folded {
-            true => fold_at::<T, Code>(machine.level, shape.0, to, operands, terms),
-            false => reduce_at::<T, Code>(machine.level, shape, to, operands, terms),
-        }
-    });
-}
-
-by_level! { fold_at<T, R: Step>(rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = fold_masked }
-
-/// # Safety
-/// As for [`fold`].
-#[inline(always)]
-unsafe fn fold_masked<T: Real, I: Isa, R: Step>(rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) {
-    // SAFETY: the caller's promise; the code has lanes for one of them.
-    unsafe {
-        match mask(&operands) {
-            1 => fold::<T, I::Vector<T>, R, 1>(rows, to, operands, terms),
-            2 => fold::<T, I::Vector<T>, R, 2>(rows, to, operands, terms),
-            _ => fold::<T, I::Vector<T>, R, 3>(rows, to, operands, terms),
-        }
+    match context.grouping.folded {
+        true => fold(machine.level, inner.rule, shape.0, to, operands, terms),
+        false => reduce(machine.level, inner.rule, shape, to, operands, terms),
     }
 }
 
-by_level! { reduce_at<T, R: Step>(shape: (usize, usize), to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = reduce }
+/// Adds terms to all elements of a shape; of operands for all terms, which were checked, the second has lanes.
+fn reduce<T: Real>(
+    level: Level,
+    rule: Rule,
+    shape: (usize, usize),
+    to: View<T>,
+    operands: [View<T>; 2],
+    terms: Terms<'_, T>,
+) {
+    // SAFETY: the level was detected, and the caller's promise.
+    with_rule!(rule, Code => unsafe { reduce_at::<T, Code>(level, shape, to, operands, terms) });
+}
+
+by_level! { reduce_at<T, R: Step>(shape: (usize, usize), to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = reduce_rows }
+
+/// Adds lanes that are terms themselves to the parts of each row.
+fn fold<T: Real>(level: Level, rule: Rule, rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) {
+    // SAFETY: the level was detected, and the caller's promise.
+    with_rule!(rule, Code => unsafe { fold_at::<T, Code>(level, rows, to, operands, terms) });
+}
+
+by_level! { fold_at<T, R: Step>(rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = fold_rows }
 
 /// One instruction on a block, on the values of all rows, or on one value.
 #[inline(always)]
@@ -196,9 +188,7 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
         Operation::And => blocks.map2(|a, b| a * b),
         Operation::Or => blocks.map2(|a, b| maximum(a, b)),
         Operation::Select => blocks.select(),
-        Operation::Accumulate(rule) if context.grouping.stacked => blocks.stack(machine.level, rule),
-        Operation::Accumulate(rule) => with_rule!(rule, Code => blocks.accumulate::<I, Code>()),
-        Operation::Fold(rule) => blocks.fold(machine.level, rule),
+        Operation::Reduce(rule) => blocks.reduce::<I>(machine.level, rule, context.grouping),
         Operation::Load(_) | Operation::Index(_) | Operation::Store => {}
     }
 }
@@ -304,14 +294,6 @@ impl<T: Real> Blocks<T> {
         self.update2(|_, [a, b]| f(a, b));
     }
 
-    /// A long function of two operands that both have lanes: it is compiled once.
-    #[inline(always)]
-    fn map_lanes(self, f: impl Fn(T, T) -> T) {
-        let [a, b, _] = self.operands;
-        // SAFETY: what `Blocks` promises; the code has lanes for both.
-        unsafe { update::<T, 2, 3>(self.shape, self.to, [a, b], |_, [a, b]| f(a, b)) }
-    }
-
     #[inline(always)]
     fn update2(self, f: impl Fn(T, [T; 2]) -> T) {
         let (shape, to, [a, b, _]) = (self.shape, self.to, self.operands);
@@ -323,6 +305,14 @@ impl<T: Real> Blocks<T> {
                 _ => update::<T, 2, 3>(shape, to, [a, b], f),
             }
         }
+    }
+
+    /// A long function of two operands that both have lanes: it is compiled once.
+    #[inline(always)]
+    fn map_lanes(self, f: impl Fn(T, T) -> T) {
+        let [a, b, _] = self.operands;
+        // SAFETY: what `Blocks` promises; the code has lanes for both.
+        unsafe { update::<T, 2, 3>(self.shape, self.to, [a, b], |_, [a, b]| f(a, b)) }
     }
 
     /// A function of `a*b` and `c`: if one of the factors has no lanes, it is the first.
@@ -357,26 +347,26 @@ impl<T: Real> Blocks<T> {
         unsafe { update::<T, 1, 0>(self.shape, self.to, [self.operands[0]], |_, [a]| a) }
     }
 
+    /// Adds a term, or where rows or lanes are terms, as many.
     #[inline(always)]
-    fn accumulate<I: Isa, R: Step>(self) {
+    fn reduce<I: Isa>(self, level: Level, rule: Rule, grouping: &Grouping) {
+        let ((rows, lanes), [a, b, _]) = (self.shape, self.operands);
+        let operands = if b.vector { [a, b] } else { [b, a] };
+        let terms = Terms { runs: &[[0, 0]], count: lanes, steps: [0, 0], start: None };
+        match (grouping.folded, grouping.stacked) {
+            (true, _) => fold(level, rule, rows, self.to, operands, terms),
+            (_, true) => {
+                let terms = Terms { count: rows, steps: operands.map(|view| view.row), ..terms };
+                reduce(level, rule, (1, lanes), self.to, operands, terms);
+            }
+            _ => with_rule!(rule, Code => self.add::<I, Code>()),
+        }
+    }
+
+    #[inline(always)]
+    fn add<I: Isa, R: Step>(self) {
         let one = Array::<T, 1, I>::all;
         self.update2(|sum, [a, b]| R::step(one(sum), one(a), one(b)).0[0]);
-    }
-
-    /// Adds rows that are terms.
-    fn stack(self, level: Level, rule: Rule) {
-        let (rows, lanes) = self.shape;
-        let [a, b] = if self.operands[1].vector { [0, 1] } else { [1, 0] }.map(|n: usize| self.operands[n]);
-        let terms = Terms { runs: &[[0, 0]], count: rows, steps: [a.row, b.row], start: None };
-        // SAFETY: what `Blocks` promises; the level was detected, and the code has lanes for one of them.
-        with_rule!(rule, Code => unsafe { reduce_at::<T, Code>(level, (1, lanes), self.to, [a, b], terms) });
-    }
-
-    fn fold(self, level: Level, rule: Rule) {
-        let [a, b, _] = self.operands;
-        let terms = Terms { runs: &[[0, 0]], count: self.shape.1, steps: [1, 1], start: None };
-        // SAFETY: what `Blocks` promises; the level was detected.
-        with_rule!(rule, Code => unsafe { fold_at::<T, Code>(level, self.shape.0, self.to, [a, b], terms) });
     }
 }
 

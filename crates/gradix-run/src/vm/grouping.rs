@@ -9,32 +9,6 @@ use super::linear::Linear;
 use super::real::Real;
 use gradix::nest::Leaf;
 
-/// The positions of loops that the nest takes in groups: lanes, and up to two that are unrolled.
-#[derive(Clone, Debug)]
-pub struct Groups {
-    pub lanes: Option<usize>,
-    pub rows: Option<usize>,
-    pub columns: Option<usize>,
-}
-
-impl Groups {
-    pub fn of(leaf: &Leaf) -> Self {
-        let mut unrolled = leaf.unrolled().map(|(position, _)| position);
-        Groups { lanes: leaf.lanes(), rows: unrolled.next(), columns: unrolled.next() }
-    }
-
-    /// The loop at one position goes to a later one.
-    pub fn move_inside(&mut self, from: usize, to: usize) {
-        for position in [&mut self.lanes, &mut self.rows, &mut self.columns].into_iter().flatten() {
-            match *position {
-                p if p == from => *position = to,
-                p if p > from && p <= to => *position -= 1,
-                _ => {}
-            }
-        }
-    }
-}
-
 /// Which variables run over vectors.
 ///
 /// No range depends on the lanes, and apart from lanes that are split no guard or index condition does, so all lanes do the
@@ -65,15 +39,15 @@ const ENOUGH_ROWS: i64 = 32;
 const ENOUGH_OUTPUTS: i64 = 256;
 
 /// How the points of a leaf are taken in groups.
-pub fn group<T: Real>(plan: &Plan<T>, shape: &Groups) -> Grouping {
+pub fn group<T: Real>(plan: &Plan<T>, leaf: &Leaf) -> Grouping {
     let target = &plan.accesses[0];
     let shifted = |access: &Access| access.buffer == target.buffer && access.place != target.place;
-    let lane = shape.lanes.filter(|p| plan.is_splittable(*p)).or_else(|| plan.innermost());
+    let lane = leaf.lanes().filter(|p| plan.is_splittable(*p)).or_else(|| plan.innermost());
     let lane = lane.filter(|_| !plan.accesses.iter().any(shifted));
     let mut levels: Vec<usize> = plan.loops[plan.outputs..].iter().map(|l| l.variable).collect();
     let Some(lane) = lane else { return Grouping { levels, ..Grouping::default() } };
     levels.retain(|variable| *variable != plan.loops[lane].variable);
-    let mut rows: Vec<usize> = shape.rows.into_iter().chain((0..plan.outputs).rev()).collect();
+    let mut rows: Vec<usize> = leaf.rows().map(|(row, _)| row).into_iter().chain((0..plan.outputs).rev()).collect();
     rows.retain(|row| *row != lane && plan.is_row(*row, lane));
     rows.sort_by_key(|row| -plan.loops[*row].range.extent.min(ENOUGH_ROWS));
     let row = rows.first().copied();

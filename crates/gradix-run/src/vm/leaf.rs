@@ -4,9 +4,8 @@
 
 use super::code::{Code, compile};
 use super::contract::{Contraction, contraction};
-use super::dots::{Dots, dots};
 use super::failed;
-use super::grouping::{Grouping, Groups, group};
+use super::grouping::{Grouping, group};
 use super::linear::{Bounds, Condition, Linear, Translator};
 use super::real::Real;
 use gradix::diagnostic::Diagnostic;
@@ -27,20 +26,11 @@ pub struct Plan<T> {
     pub guards: Vec<Condition>,
     pub graph: Graph<T>,
     pub grouping: Grouping,
-    pub way: Way<T>,
+    /// Where it runs in register tiles: else instruction by instruction.
+    pub contraction: Option<Box<Contraction<T>>>,
     /// The code where there are no conditions on indices.
     only: OnceLock<Arc<Code<T>>>,
     variants: RwLock<HashMap<Vec<bool>, Arc<Code<T>>>>,
-}
-
-/// How a leaf runs.
-pub enum Way<T> {
-    /// Instruction by instruction.
-    Blocks,
-    /// On packed panels, in register tiles.
-    Panels(Box<Contraction<T>>),
-    /// In register tiles whose lanes are the reduction.
-    Dots(Dots),
 }
 
 /// Something that runs over the outputs of a plan: all but those that it takes in groups are loops around it.
@@ -145,35 +135,22 @@ impl Test {
     }
 }
 
-/// Where numbers come from: the nest, the extents of its buffers, and the values of sizes and variables.
-pub struct Frame<'a, 'b> {
-    pub nest: &'a Nest,
-    pub extents: &'a [Vec<i64>],
-    pub translator: &'a mut Translator<'b>,
-}
-
-/// The translation of a leaf. Its loops are limited further by what [`clips`] says for their positions, if anything.
-pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Result<Plan<T>, Diagnostic> {
-    let (nest, translator) = (frame.nest, &mut *frame.translator);
-    let ranges =
-        leaf.loops.iter().map(|l| translator.range(l.variable.number(), &l.range)).collect::<Result<Vec<_>, _>>()?;
-    let mut loops: Vec<Loop> =
-        leaf.loops.iter().zip(ranges).map(|(l, range)| Loop { variable: l.variable.number(), range }).collect();
-    for (position, Loop { range, .. }) in loops.iter_mut().enumerate().take(clips) {
-        let [low, high] = clip(translator.variables(), position).map(Linear::variable);
-        range.low.push(low);
-        range.high.push(high);
+/// The translation of a leaf of a nest whose buffers have these extents.
+pub fn plan<T: Real>(
+    nest: &Nest,
+    extents: &[Vec<i64>],
+    translator: &mut Translator<'_>,
+    leaf: &Leaf,
+) -> Result<Plan<T>, Diagnostic> {
+    let mut loops = Vec::with_capacity(leaf.loops.len());
+    for l in &leaf.loops {
+        let variable = l.variable.number();
+        loops.push(Loop { variable, range: translator.range(variable, &l.range)? });
     }
     let guards = leaf.guards.iter().map(|g| translator.condition(g)).collect::<Result<Vec<_>, _>>()?;
     let addend = leaf.added(&nest.exprs).filter(|(_, taken)| !taken).map(|(addend, _)| addend);
-    let mut build = Build {
-        nest,
-        extents: frame.extents,
-        translator,
-        accesses: Vec::new(),
-        indices: Vec::new(),
-        conditions: Vec::new(),
-    };
+    let (accesses, indices, conditions) = Default::default();
+    let mut build = Build { nest, extents, translator, accesses, indices, conditions };
     build.access(leaf.target, &leaf.subscripts)?;
     let order = nest.exprs.postorder(addend.unwrap_or(leaf.body));
     let place: HashMap<ExprId, usize> = order.iter().enumerate().map(|(i, id)| (*id, i)).collect();
@@ -189,44 +166,16 @@ pub fn plan<T: Real>(frame: &mut Frame<'_, '_>, leaf: &Leaf, clips: usize) -> Re
         guards,
         graph,
         grouping: Grouping::default(),
-        way: Way::Blocks,
+        contraction: None,
         only: OnceLock::new(),
         variants: RwLock::default(),
     };
-    let mut groups = Groups::of(leaf);
-    if addend.is_some() {
-        plan.gather_repeated(&mut groups);
-    }
-    plan.grouping = group(&plan, &groups);
-    plan.way = match &leaf.panels {
-        Some(panels) => {
-            contraction(&mut plan, &groups, panels, &place).map_or(Way::Blocks, |c| Way::Panels(Box::new(c)))
-        }
-        None => dots(&mut plan, &groups).map_or(Way::Blocks, Way::Dots),
-    };
+    plan.grouping = group(&plan, leaf);
+    plan.contraction = contraction(&mut plan, leaf, &place).map(Box::new);
     Ok(plan)
 }
 
-/// The variables that limit a loop of leaves that run together, given how many the kernel has besides.
-pub fn clip(variables: usize, position: usize) -> [usize; 2] {
-    [variables + 2 * position, variables + 2 * position + 1]
-}
-
 impl<T: Real> Plan<T> {
-    /// Outputs that the target does not depend on become loops of the reduction, where no other output's range depends
-    /// on them: every element is added to in the same order as before.
-    fn gather_repeated(&mut self, groups: &mut Groups) {
-        for position in (0..self.outputs).rev() {
-            let variable = self.loops[position].variable;
-            let ranges = self.loops[..self.outputs].iter().any(|l| l.range.uses(variable));
-            if !ranges && !self.accesses[0].place.uses(variable) {
-                self.outputs -= 1;
-                self.loops[position..=self.outputs].rotate_left(1);
-                groups.move_inside(position, self.outputs);
-            }
-        }
-    }
-
     /// The code for these outcomes of the conditions on indices.
     pub fn variant(&self, outcomes: &[bool]) -> Arc<Code<T>> {
         let made = || Arc::new(compile(self, &self.grouping, outcomes, self.graph.body, true));

@@ -28,11 +28,6 @@ pub struct Floor {
 }
 
 impl Linear {
-    /// A variable alone.
-    pub fn variable(variable: usize) -> Self {
-        Linear { constant: 0, terms: vec![(variable, 1)], floors: Vec::new() }
-    }
-
     /// The value, given the variables.
     #[inline]
     pub fn at(&self, point: &[i64]) -> i64 {
@@ -171,11 +166,6 @@ impl<'a> Translator<'a> {
     pub fn bind_time(&mut self, param: u32, variable: usize, steps: i64) -> Result<(), Diagnostic> {
         self.times.push((param, variable));
         self.bind(variable, i128::from(steps.max(0)), steps / 2)
-    }
-
-    /// How many variables the kernel has.
-    pub fn variables(&self) -> usize {
-        self.magnitudes.len()
     }
 
     /// Binds a variable that lies between two numbers of at most this magnitude, and often is about `middle`.

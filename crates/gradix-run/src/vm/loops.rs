@@ -25,6 +25,12 @@ impl<T: Real> View<T> {
         self.pointer.wrapping_offset(row as isize * self.row)
     }
 
+    /// Where a lane of a row is; it need not be there.
+    #[inline(always)]
+    pub fn lane_at(self, row: usize, lane: usize) -> *mut T {
+        self.at(row).wrapping_add(if self.vector { lane } else { 0 })
+    }
+
     /// # Safety
     /// The view holds this many lanes of that row, and nothing else reads or writes them while the slice lives.
     #[inline(always)]
@@ -132,7 +138,7 @@ pub struct Terms<'a, T> {
 /// # Safety
 /// The views hold the shape for all terms, the second operand has lanes, and none overlaps the target.
 #[inline(always)]
-pub unsafe fn reduce<T: Real, I: Isa, R: Step>(
+pub unsafe fn reduce_rows<T: Real, I: Isa, R: Step>(
     shape: (usize, usize),
     to: View<T>,
     operands: [View<T>; 2],
@@ -140,15 +146,15 @@ pub unsafe fn reduce<T: Real, I: Isa, R: Step>(
 ) {
     // SAFETY: the caller's promise.
     match operands[0].vector && !R::SINGLE {
-        true => unsafe { reduce_rows::<T, I, R, true>(shape, to, operands, terms) },
-        false => unsafe { reduce_rows::<T, I, R, false>(shape, to, operands, terms) },
+        true => unsafe { reduce_lanes::<T, I, R, true>(shape, to, operands, terms) },
+        false => unsafe { reduce_lanes::<T, I, R, false>(shape, to, operands, terms) },
     }
 }
 
 /// # Safety
-/// As for [`reduce`].
+/// As for [`reduce_rows`].
 #[inline(always)]
-unsafe fn reduce_rows<T: Real, I: Isa, R: Step, const PAIRED: bool>(
+unsafe fn reduce_lanes<T: Real, I: Isa, R: Step, const PAIRED: bool>(
     shape: (usize, usize),
     to: View<T>,
     operands: [View<T>; 2],
@@ -156,29 +162,78 @@ unsafe fn reduce_rows<T: Real, I: Isa, R: Step, const PAIRED: bool>(
 ) {
     let (rows, lanes) = flat(shape, to, &operands);
     for row in 0..rows {
-        let place = |view: View<T>, lane: usize| view.at(row).wrapping_add(if view.vector { lane } else { 0 });
         let mut lane = 0;
         macro_rules! vectors {
-            ($count:literal, $left:expr) => {
+            ($count:literal, $left:expr) => {{
+                let operands = [operands[0].lane_at(row, lane), operands[1].lane_at(row, lane)];
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let operands = [place(operands[0], lane), place(operands[1], lane)];
-                    reduce_vectors::<T, I::Vector<T>, R, PAIRED, $count>(place(to, lane), operands, terms, $left);
-                }
-            };
+                    reduce_vectors::<T, I::Vector<T>, R, PAIRED, $count>(to.lane_at(row, lane), operands, terms, $left)
+                };
+                $count
+            }};
         }
         let width = <I::Vector<T>>::WIDTH;
-        while lane + 8 * width <= lanes {
-            vectors!(8, width);
-            lane += 8 * width;
-        }
-        while lane + 2 * width <= lanes {
-            vectors!(2, width);
-            lane += 2 * width;
-        }
         while lane < lanes {
-            vectors!(1, width.min(lanes - lane));
-            lane += width;
+            lane += width
+                * match (lanes - lane) / width {
+                    8.. => vectors!(8, width),
+                    4.. => vectors!(4, width),
+                    2.. => vectors!(2, width),
+                    _ => vectors!(1, width.min(lanes - lane)),
+                };
+        }
+    }
+}
+
+/// The vectors of partial results for each row of a folded reduction.
+pub const FOLD_VECTORS: usize = 4;
+
+/// Adds runs of lanes that are terms themselves to the parts of each row: lane `l` of a run to part `l` modulo their
+/// number, however lanes are divided into blocks.
+///
+/// # Safety
+/// The second operand has all lanes of each row, and the first, too, or one number; the target has [`FOLD_VECTORS`] vectors
+/// for each row, and no operand overlaps it.
+#[inline(always)]
+pub unsafe fn fold_rows<T: Real, I: Isa, R: Step>(
+    rows: usize,
+    to: View<T>,
+    operands: [View<T>; 2],
+    terms: Terms<'_, T>,
+) {
+    for row in 0..rows {
+        let places = operands.map(|view| view.at(row));
+        // SAFETY: the caller's promise.
+        match operands[0].vector && !R::SINGLE {
+            true => unsafe { fold_lanes::<T, I::Vector<T>, R, true>(to.at(row), places, terms) },
+            false => unsafe { fold_lanes::<T, I::Vector<T>, R, false>(to.at(row), places, terms) },
+        }
+    }
+}
+
+/// # Safety
+/// As for [`fold_rows`].
+#[inline(always)]
+unsafe fn fold_lanes<T: Real, V: Vector<T>, R: Step, const PAIRED: bool>(
+    to: *mut T,
+    [a, b]: [*mut T; 2],
+    terms: Terms<'_, T>,
+) {
+    let parts = FOLD_VECTORS * V::WIDTH;
+    let (whole, rest) = (terms.count / parts, terms.count % parts);
+    let along = |lanes: usize| [if PAIRED { lanes as isize } else { 0 }, lanes as isize];
+    // SAFETY: the caller's promise.
+    unsafe {
+        if whole > 0 {
+            let all = Terms { count: whole, steps: along(parts), ..terms };
+            reduce_vectors::<T, V, R, PAIRED, FOLD_VECTORS>(to, [a, b], all, V::WIDTH);
+        }
+        for lane in (0..rest).step_by(V::WIDTH) {
+            let [to_a, to_b] = along(whole * parts + lane);
+            let places = [a.wrapping_offset(to_a), b.wrapping_offset(to_b)];
+            let one = Terms { count: 1, steps: [0, 0], ..terms };
+            reduce_vectors::<T, V, R, PAIRED, 1>(to.add(lane), places, one, V::WIDTH.min(rest - lane));
         }
     }
 }
@@ -194,20 +249,14 @@ unsafe fn reduce_vectors<T: Real, V: Vector<T>, R: Step, const PAIRED: bool, con
     terms: Terms<'_, T>,
     left: usize,
 ) {
-    let load = |from: *const T, n: usize| {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match N > 1 || left == V::WIDTH {
-                true => V::load(from.add(n * V::WIDTH)),
-                false => V::load_part(from, left),
-            }
-        }
-    };
     // SAFETY: the caller's promise.
     unsafe {
         let mut results = [V::all(T::ZERO); N];
         for n in 0..N {
-            results[n] = terms.start.map_or_else(|| load(to, n), V::all);
+            results[n] = match terms.start {
+                Some(start) => V::all(start),
+                None => load::<T, V, N>(to, n, left),
+            };
         }
         for run in 0..terms.runs.len() {
             let [start_a, start_b] = *terms.runs.get_unchecked(run);
@@ -215,8 +264,9 @@ unsafe fn reduce_vectors<T: Real, V: Vector<T>, R: Step, const PAIRED: bool, con
             for term in 0..terms.count as isize {
                 let (a, b) = (a.wrapping_offset(term * terms.steps[0]), b.wrapping_offset(term * terms.steps[1]));
                 for n in 0..N {
-                    let a = if PAIRED { load(a, n) } else { V::all(if R::SINGLE { T::ZERO } else { *a }) };
-                    results[n] = R::step(results[n], a, load(b, n));
+                    let a =
+                        if PAIRED { load::<T, V, N>(a, n, left) } else { V::all(if R::SINGLE { T::ZERO } else { *a }) };
+                    results[n] = R::step(results[n], a, load::<T, V, N>(b, n, left));
                 }
             }
         }
@@ -229,79 +279,18 @@ unsafe fn reduce_vectors<T: Real, V: Vector<T>, R: Step, const PAIRED: bool, con
     }
 }
 
-/// The vectors of partial results for each row of a folded reduction.
-pub const FOLD_VECTORS: usize = 4;
-
-/// Folds runs of lanes that are the terms of a reduction: lane `l` of a run goes to part `l` modulo their number, however
-/// lanes are divided into blocks.
+/// A vector of several, or a part of the only one.
 ///
 /// # Safety
-/// The operands have all terms of each row and are as the mask says, `to` has [`FOLD_VECTORS`] vectors for each row, and no
-/// operand overlaps it; the machine has the instructions of the vectors.
+/// It is there.
 #[inline(always)]
-pub unsafe fn fold<T: Real, V: Vector<T>, R: Step, const MASK: usize>(
-    rows: usize,
-    to: View<T>,
-    operands: [View<T>; 2],
-    terms: Terms<'_, T>,
-) {
-    let group = FOLD_VECTORS * V::WIDTH;
-    let whole = terms.count / group * group;
-    for row in 0..rows {
-        let line = to.at(row);
-        // SAFETY: the caller's promise.
-        unsafe {
-            let mut parts = [V::all(T::ZERO); FOLD_VECTORS];
-            for n in 0..FOLD_VECTORS {
-                parts[n] = V::load(line.add(n * V::WIDTH));
-            }
-            for run in 0..terms.runs.len() {
-                let [a, b] = *terms.runs.get_unchecked(run);
-                let places = [operands[0].at(row).wrapping_offset(a), operands[1].at(row).wrapping_offset(b)];
-                let mut start = 0;
-                while start < whole {
-                    for n in 0..FOLD_VECTORS {
-                        let load = |from: *const T| V::load(from.add(start + n * V::WIDTH));
-                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, load);
-                    }
-                    start += group;
-                }
-                for n in 0..FOLD_VECTORS {
-                    let left = terms.count.saturating_sub(whole + n * V::WIDTH);
-                    let from = whole + n * V::WIDTH;
-                    if left >= V::WIDTH {
-                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, |place| V::load(place.add(from)));
-                    } else if left > 0 {
-                        let load = |place: *const T| V::load_part(place.add(from), left);
-                        parts[n] = fold_step::<T, V, R, MASK>(parts[n], places, load).first(parts[n], left);
-                    }
-                }
-            }
-            for n in 0..FOLD_VECTORS {
-                parts[n].store(line.add(n * V::WIDTH));
-            }
-        }
-    }
-}
-
-/// One vector of terms.
-///
-/// # Safety
-/// There is a number at each place, and a vector to load where the mask says so.
-#[inline(always)]
-unsafe fn fold_step<T: Real, V: Vector<T>, R: Step, const MASK: usize>(
-    sum: V,
-    [a, b]: [*mut T; 2],
-    load: impl Fn(*const T) -> V,
-) -> V {
+unsafe fn load<T: Real, V: Vector<T>, const N: usize>(from: *const T, n: usize, left: usize) -> V {
     // SAFETY: the caller's promise.
     unsafe {
-        let first = match MASK & 1 {
-            _ if R::SINGLE => V::all(T::ZERO),
-            1 => load(a),
-            _ => V::all(*a),
-        };
-        R::step(sum, first, if MASK & 2 != 0 { load(b) } else { V::all(*b) })
+        match N > 1 || left == V::WIDTH {
+            true => V::load(from.add(n * V::WIDTH)),
+            false => V::load_part(from, left),
+        }
     }
 }
 
@@ -333,13 +322,19 @@ pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]
     }
 }
 
+/// Copies so many elements at some steps to others.
+///
 /// # Safety
-/// Both hold so many elements at their steps, and they don't overlap.
+/// Both hold as many, and they don't overlap.
 #[inline(always)]
-unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: isize, count: usize) {
+pub unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: isize, count: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         match (step, to_step) {
+            // Some vectors, without a call.
+            (1, 1) if count <= SHORT_LINE && count.is_multiple_of(4) => {
+                (0..count).step_by(4).for_each(|i| *to.add(i).cast::<[T; 4]>() = *from.add(i).cast::<[T; 4]>());
+            }
             (1, 1) => std::ptr::copy_nonoverlapping(from, to, count),
             (0, 1) => std::slice::from_raw_parts_mut(to, count).fill(*from),
             (2, 1) => (0..count).for_each(|i| *to.add(i) = *from.add(2 * i)),
@@ -348,6 +343,9 @@ unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: isize,
         }
     }
 }
+
+/// Copies of no more elements are no calls: the vectors of a register tile.
+const SHORT_LINE: usize = 48;
 
 /// The width of the squares that are turned.
 const SQUARE: usize = 16;

@@ -17,7 +17,6 @@ mod access;
 mod block;
 mod code;
 mod contract;
-mod dots;
 mod elementary;
 mod execute;
 mod grouping;
@@ -28,7 +27,6 @@ mod real;
 mod recognise;
 mod scratch;
 mod tile;
-mod together;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod wide_exp;
@@ -40,11 +38,10 @@ use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::nest::{LoopId, Nest, Step, Work, along, evaluate};
 use gradix::program::{Affine, Param, ParamKind, TensorId};
-use leaf::{Frame, Plan, Way, plan};
+use leaf::{Plan, plan};
 use linear::{Bounds, Translator};
 use std::ops::Range;
 use std::sync::Mutex;
-use together::Together;
 
 /// A nest that is ready to run for one set of sizes.
 pub struct Vm<T> {
@@ -85,7 +82,6 @@ struct Along {
 enum Part<T> {
     Tile { variable: usize, range: Bounds, size: i64, steps: Vec<Part<T>> },
     Leaf(Box<Plan<T>>),
-    Together(Together<T>),
 }
 
 impl<T: Real> Vm<T> {
@@ -143,11 +139,10 @@ impl<T: Real> Vm<T> {
         let mut machine = Machine {
             level: self.level,
             buffers: all,
-            point: vec![0; plan.variables + together::CLIP_VARIABLES],
-            slopes: vec![0; plan.variables + together::CLIP_VARIABLES],
+            point: vec![0; plan.variables],
+            slopes: vec![0; plan.variables],
             memory: idle.unwrap_or_else(Memory::new),
             in_place: false,
-            resumed: 0,
             terms: Vec::new(),
             runs: Vec::new(),
             rows: 1,
@@ -196,17 +191,11 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
                     value += size;
                 }
             }
-            Part::Leaf(plan) => run_leaf(plan, machine),
-            Part::Together(leaves) => leaves.run(machine),
+            Part::Leaf(plan) => match &plan.contraction {
+                Some(contraction) => contract::run(machine, plan, contraction),
+                None => block::run(machine, plan),
+            },
         }
-    }
-}
-
-fn run_leaf<T: Real>(plan: &Plan<T>, machine: &mut Machine<T>) {
-    match &plan.way {
-        Way::Panels(contraction) => contract::run(machine, plan, contraction),
-        Way::Dots(dots) => dots::run(machine, plan, dots),
-        Way::Blocks => block::run(machine, plan),
     }
 }
 
@@ -264,16 +253,20 @@ impl Sizes<'_> {
     fn parts<T: Real>(&self, steps: &[Step], translator: &mut Translator<'_>) -> Result<Vec<Part<T>>, Diagnostic> {
         let mut parts = Vec::with_capacity(steps.len());
         for step in steps {
-            let mut frame = Frame { nest: self.nest, extents: self.extents, translator };
-            parts.push(match step {
+            let leaves = match step {
                 Step::Tile(tile) => {
-                    let range = frame.translator.range(tile.variable.number(), &tile.range)?;
-                    let steps = self.parts(&tile.steps, frame.translator)?;
-                    Part::Tile { variable: tile.variable.number(), range, size: tile.size.max(1), steps }
+                    let range = translator.range(tile.variable.number(), &tile.range)?;
+                    let steps = self.parts(&tile.steps, translator)?;
+                    parts.push(Part::Tile { variable: tile.variable.number(), range, size: tile.size.max(1), steps });
+                    continue;
                 }
-                Step::Leaf(leaf) => Part::Leaf(Box::new(plan(&mut frame, leaf, 0)?)),
-                Step::Together(together) => Part::Together(Together::new(&mut frame, &together.leaves)?),
-            });
+                Step::Leaf(leaf) => std::slice::from_ref(leaf),
+                // One after the other: what they hand on is in the cache.
+                Step::Together(together) => &together.leaves,
+            };
+            for leaf in leaves {
+                parts.push(Part::Leaf(Box::new(plan(self.nest, self.extents, translator, leaf)?)));
+            }
         }
         Ok(parts)
     }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "passes on what callers promise")]
 
 use super::elementary::Elementary;
-use super::tile::{self, DOTS, Dot, Tile};
+use super::tile::{self, Dot, Tile};
 use super::vector::{Step, Vector, Vectors};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -87,11 +87,11 @@ pub trait Isa: Copy {
     /// # Safety
     /// As for [`tile::run`].
     unsafe fn tile<T: Real, R: Step>(work: &Tile<T>);
-    /// Runs a register tile whose lanes are the reduction.
+    /// Runs a register tile whose lanes are terms.
     ///
     /// # Safety
     /// As for [`tile::run_dot`].
-    unsafe fn dot<T: Real, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]);
+    unsafe fn dot<T: Real, R: Step>(work: &Dot<T>);
 }
 
 /// Instruction sets that are told apart at run time.
@@ -147,20 +147,17 @@ macro_rules! isa {
             unsafe fn tile<T: Real, R: Step>(work: &Tile<T>) {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    match (work.low, work.vectors) {
-                        (true, 1) => tile::tile::<T, T::$name, R, { $rows / 2 }, 1>(work),
-                        (true, 2) => tile::tile::<T, T::$name, R, { $rows / 2 }, 2>(work),
-                        (true, _) => tile::tile::<T, T::$name, R, { $rows / 2 }, $vectors>(work),
-                        (false, 1) => tile::tile::<T, T::$name, R, $rows, 1>(work),
-                        (false, 2) => tile::tile::<T, T::$name, R, $rows, 2>(work),
-                        (false, _) => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
+                    match work.vectors {
+                        1 => tile::tile::<T, T::$name, R, $rows, 1>(work),
+                        2 => tile::tile::<T, T::$name, R, $rows, 2>(work),
+                        _ => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
                     }
                 }
             }
             #[inline(always)]
-            unsafe fn dot<T: Real, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]) {
+            unsafe fn dot<T: Real, R: Step>(work: &Dot<T>) {
                 // SAFETY: the caller's promise.
-                unsafe { tile::dot::<T, T::$name, R, $dots, 4>(work, sums) }
+                unsafe { tile::dot::<T, T::$name, R, $dots, 4>(work) }
             }
         }
     )*};

@@ -7,14 +7,11 @@
 
 use super::real::{Isa, Level, Real, by_level};
 use super::vector::{Array, Rule, Step, Vector, WIDEST, with_rule};
-use gradix::program::ReduceOp;
 
 /// The work of one tile.
 pub struct Tile<T> {
     /// How many vectors it has: up to as many as there are registers for.
     pub vectors: usize,
-    /// Whether it has half the rows.
-    pub low: bool,
     pub terms: usize,
     /// Where rows are counted from, and the distance of rows.
     pub a: *const T,
@@ -69,97 +66,93 @@ unsafe fn of_isa<T: Real, I: Isa, R: Step>(work: &Tile<T>) {
     unsafe { I::tile::<T, R>(work) }
 }
 
-/// The work of a tile whose lanes are the reduction: `c[i, j] ⊕= f(a[i, k], b[j, k])`.
-pub struct Dot<'a, T> {
+/// The work of a tile whose lanes are terms of a sum: `c[i, j] += f(a[i, k], b[j, k])`.
+pub struct Dot<T> {
     /// The first elements, and the distances from row to row and from column to column.
-    pub operands: [(*mut T, isize); 2],
-    /// How many rows and columns there are; the tile computes the last one again where it has more.
-    pub counts: [usize; 2],
-    /// Where lanes start, from the first elements.
-    pub runs: &'a [[isize; 2]],
+    pub operands: [(*const T, isize); 2],
+    pub terms: usize,
+    /// Where each term starts, from the first elements.
+    pub offsets: [*const isize; 2],
     /// How many lanes follow each start.
     pub lanes: usize,
-    pub neutral: T,
+    /// The first element of the target, and its distances from row to row and from column to column.
+    pub to: *mut T,
+    pub strides: [isize; 2],
+    /// How many rows and columns there are; where a tile has more, the last one is computed again.
+    pub shape: [usize; 2],
+    /// Whether the target's old value counts.
+    pub combine: bool,
 }
-
-/// The most results of a tile whose lanes are the reduction.
-pub const DOTS: usize = 16;
 
 /// The rows and columns of such a tile.
 pub fn dots(level: Level) -> [usize; 2] {
-    match level {
-        Level::Avx512 => [4, 4],
-        Level::Avx2 | Level::Baseline => [2, 4],
-    }
+    [if level == Level::Avx512 { 4 } else { 2 }, 4]
 }
 
-/// Runs a tile whose lanes are the reduction.
+/// Runs a tile whose lanes are terms.
 ///
 /// # Safety
-/// The operands have all rows or columns and lanes; the machine has the instructions of the level.
-pub unsafe fn run_dot<T: Real>(level: Level, rule: Rule, work: &Dot<'_, T>, sums: &mut [T; DOTS]) {
+/// The operands have all rows or columns and lanes of each term, and the target has its shape; the machine has the
+/// instructions of the level.
+pub unsafe fn run_dot<T: Real>(level: Level, rule: Rule, work: &Dot<T>) {
     // SAFETY: the caller's promise.
-    with_rule!(rule, Code => unsafe { run_dot_rule::<T, Code>(level, work, sums) });
+    with_rule!(rule, Code => unsafe { run_dot_rule::<T, Code>(level, work) });
 }
 
-by_level! { run_dot_rule<T, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]) = dot_of_isa }
+by_level! { run_dot_rule<T, R: Step>(work: &Dot<T>) = dot_of_isa }
 
 /// # Safety
 /// As for [`run_dot`].
 #[inline(always)]
-unsafe fn dot_of_isa<T: Real, I: Isa, R: Step>(work: &Dot<'_, T>, sums: &mut [T; DOTS]) {
+unsafe fn dot_of_isa<T: Real, I: Isa, R: Step>(work: &Dot<T>) {
     // SAFETY: the caller's promise.
-    unsafe { I::dot::<T, R>(work, sums) }
+    unsafe { I::dot::<T, R>(work) }
 }
 
-/// Adds the terms to the sums, of which there is one for each row and column of the tile.
+/// Lanes that are left over are zeros, which add nothing.
 ///
 /// # Safety
 /// As for [`run_dot`].
 #[inline(always)]
-pub unsafe fn dot<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(
-    work: &Dot<'_, T>,
-    totals: &mut [T; DOTS],
-) {
-    let mut sums = [[V::all(work.neutral); N]; M];
+pub unsafe fn dot<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(work: &Dot<T>) {
+    let mut sums = [[V::all(T::ZERO); N]; M];
     let whole = work.lanes / V::WIDTH * V::WIDTH;
     let left = work.lanes - whole;
-    for run in 0..work.runs.len() {
-        let a: [*const T; M] = work.places(0, run);
-        let b: [*const T; N] = work.places(1, run);
-        // SAFETY: the caller's promise.
-        unsafe {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for term in 0..work.terms {
+            let (a, b) = (work.places::<M>(0, term), work.places::<N>(1, term));
             let mut lane = 0;
             while lane < whole {
                 dot_step::<T, V, R, M, N>(&mut sums, a, b, |from| V::load(from.add(lane)));
                 lane += V::WIDTH;
             }
             if left > 0 {
-                let mut last = sums;
-                dot_step::<T, V, R, M, N>(&mut last, a, b, |from| V::load_part(from.add(whole), left));
-                for i in 0..M {
-                    for j in 0..N {
-                        sums[i][j] = last[i][j].first(sums[i][j], left);
-                    }
-                }
+                dot_step::<T, V, R, M, N>(&mut sums, a, b, |from| V::load_part(from.add(whole), left));
             }
         }
-    }
-    for i in 0..M {
-        for j in 0..N {
-            totals[i * N + j] = combine::<T, R>(totals[i * N + j], across::<T, V, R>(sums[i][j]));
+        for i in 0..work.shape[0] {
+            for j in 0..work.shape[1] {
+                let to = work.to.offset(i as isize * work.strides[0] + j as isize * work.strides[1]);
+                *to = if work.combine { *to + total(sums[i][j]) } else { total(sums[i][j]) };
+            }
         }
     }
 }
 
-impl<T> Dot<'_, T> {
-    /// Where a run starts in the rows or columns of a tile.
+impl<T> Dot<T> {
+    /// Where a term starts in the rows or columns of a tile.
+    ///
+    /// # Safety
+    /// There are as many terms.
     #[inline(always)]
-    fn places<const N: usize>(&self, side: usize, run: usize) -> [*const T; N] {
+    unsafe fn places<const N: usize>(&self, side: usize, term: usize) -> [*const T; N] {
         let (first, step) = self.operands[side];
-        let mut places = [first.cast_const(); N];
+        // SAFETY: the caller's promise.
+        let start = first.wrapping_offset(unsafe { *self.offsets[side].add(term) });
+        let mut places = [start; N];
         for n in 0..N {
-            places[n] = first.wrapping_offset(self.runs[run][side] + n.min(self.counts[side] - 1) as isize * step);
+            places[n] = start.wrapping_offset(n.min(self.shape[side] - 1) as isize * step);
         }
         places
     }
@@ -188,25 +181,20 @@ unsafe fn dot_step<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usiz
     }
 }
 
-/// The lanes of a vector combined: halves with halves.
+/// The sum of all lanes, halves with halves.
 #[inline(always)]
-fn across<T: Real, V: Vector<T>, R: Step>(vector: V) -> T {
+fn total<T: Real, V: Vector<T>>(vector: V) -> T {
     let mut values = [T::ZERO; WIDEST];
     // SAFETY: no vector is wider.
     unsafe { vector.store(values.as_mut_ptr()) };
     let mut half = V::WIDTH / 2;
     while half > 0 {
         for n in 0..half {
-            values[n] = combine::<T, R>(values[n], values[n + half]);
+            values[n] = values[n] + values[n + half];
         }
         half /= 2;
     }
     values[0]
-}
-
-#[inline(always)]
-fn combine<T: Real, R: Step>(a: T, b: T) -> T {
-    R::combine(Array::<T, 1>::all(a), Array::all(b)).0[0]
 }
 
 /// The most numbers that a tile holds.

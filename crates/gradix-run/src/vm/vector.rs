@@ -7,30 +7,6 @@ use gradix::program::ReduceOp;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
-/// What a term does to an element `c` of the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// `c ⊕ a`
-    Plain(ReduceOp),
-    /// `c + a*b`
-    Product,
-    /// `c + (a - b)^2`
-    SquaredDifference,
-    /// `c + |a - b|`
-    AbsoluteDifference,
-    /// `max(c, a + b)`
-    LargestSum,
-    /// `min(c, a + b)`
-    SmallestSum,
-}
-
-impl Rule {
-    /// Two partial results as one.
-    pub fn combined<T: Real>(self, a: T, b: T) -> T {
-        with_rule!(self, Code => Code::combine(Array::<T, 1>::all(a), Array::all(b)).0[0])
-    }
-}
-
 /// A rule as code.
 pub trait Step {
     /// Whether the first operand does not count.
@@ -40,8 +16,13 @@ pub trait Step {
 }
 
 macro_rules! rules {
-    ($($name:ident |$sum:ident, $a:ident, $b:ident| $step:expr, $combine:ident, $single:literal;)*) => {$(
-        pub struct $name;
+    ($($name:ident |$sum:ident, $a:ident, $b:ident| $step:expr, $combine:ident, $single:literal;)*) => {
+        /// What a term does to an element of the result.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule {
+            $($name,)*
+        }
+        $(pub struct $name;
         impl Step for $name {
             const SINGLE: bool = $single;
             #[inline(always)]
@@ -52,8 +33,8 @@ macro_rules! rules {
             fn combine<T: Real, V: Vector<T>>(a: V, b: V) -> V {
                 a.$combine(b)
             }
-        }
-    )*};
+        })*
+    };
 }
 
 rules! {
@@ -71,22 +52,47 @@ rules! {
 /// Evaluates an expression with `$code` as the type of a rule.
 macro_rules! with_rule {
     ($rule:expr, $code:ident => $value:expr) => {
-        with_rule!($rule, $code => $value; (Plain(ReduceOp::Sum)) Sum, (Plain(ReduceOp::Prod)) Prod,
-            (Plain(ReduceOp::Max)) Largest, (Plain(ReduceOp::Min)) Smallest, (Product) Product,
-            (SquaredDifference) SquaredDifference, (AbsoluteDifference) AbsoluteDifference,
-            (LargestSum) LargestSum, (SmallestSum) SmallestSum)
+        with_rule!($rule, $code => $value; Sum Prod Largest Smallest Product SquaredDifference AbsoluteDifference
+            LargestSum SmallestSum)
     };
-    ($rule:expr, $code:ident => $value:expr; $(($($pattern:tt)*) $name:ident),*) => {
+    ($rule:expr, $code:ident => $value:expr; $($name:ident)*) => {
         match $rule {
-            $(crate::vm::vector::Rule::$($pattern)* => {
+            $(crate::vm::vector::Rule::$name => {
                 type $code = crate::vm::vector::$name;
                 $value
             })*
-            crate::vm::vector::Rule::Plain(ReduceOp::LogSumExp) => unreachable!("{}", crate::vm::block::ALL_AT_ONCE),
         }
     };
 }
 pub(super) use with_rule;
+
+impl Rule {
+    /// That of a reduction with one operand.
+    pub fn of(op: ReduceOp) -> Self {
+        match op {
+            ReduceOp::Sum => Rule::Sum,
+            ReduceOp::Prod => Rule::Prod,
+            ReduceOp::Max => Rule::Largest,
+            ReduceOp::Min => Rule::Smallest,
+            ReduceOp::LogSumExp => unreachable!("a verified nest combines two values at a time"),
+        }
+    }
+
+    /// Combines all partial results into the first one: halves element by element, then the halves of what is left.
+    pub fn combine<T: Real>(self, parts: &mut [T]) {
+        with_rule!(self, Code => combine::<T, Code>(parts));
+    }
+}
+
+fn combine<T: Real, R: Step>(parts: &mut [T]) {
+    let one = Array::<T, 1>::all;
+    let mut half = parts.len() / 2;
+    while half > 0 {
+        let (left, right) = parts.split_at_mut(half);
+        left.iter_mut().zip(right).for_each(|(a, b)| *a = R::combine(one(*a), one(*b)).0[0]);
+        half /= 2;
+    }
+}
 
 /// The types of vectors for each instruction set.
 pub trait Vectors: Sized {
@@ -163,16 +169,6 @@ pub trait Vector<T>: Copy {
             std::ptr::copy_nonoverlapping(values.as_ptr(), to, count);
         }
     }
-    /// These first numbers, and then those of another vector.
-    #[inline(always)]
-    fn first(self, mut other: Self, count: usize) -> Self
-    where
-        T: Real,
-    {
-        // SAFETY: a vector is as many numbers in memory.
-        unsafe { self.store_part((&raw mut other).cast(), count) };
-        other
-    }
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
@@ -188,7 +184,7 @@ pub trait Vector<T>: Copy {
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector {
     ($vector:ident of $width:literal $number:ident $(with $exp:path)?: $all:ident $load:ident $store:ident $fma:ident
-     $(parts $load_part:ident $store_part:ident $choose:ident $mask:ident)?;
+     $(parts $load_part:ident $store_part:ident $mask:ident)?;
      $($method:ident |$a:ident $(, $b:ident)?| $value:expr;)*) => {
         impl Vector<$number> for $vector {
             const WIDTH: usize = $width;
@@ -221,11 +217,6 @@ macro_rules! vector {
             unsafe fn store_part(self, to: *mut $number, count: usize) {
                 // SAFETY: the caller's promise.
                 unsafe { $store_part(to, ((1u32 << count) - 1) as $mask, self) }
-            }
-            #[inline(always)]
-            fn first(self, other: Self, count: usize) -> Self {
-                // SAFETY: what the trait says.
-                unsafe { $choose(other, ((1u32 << count) - 1) as $mask, self) }
             })?
             #[inline(always)]
             fn multiply_add(self, factor: Self, sum: Self) -> Self {
@@ -247,7 +238,7 @@ macro_rules! vector {
 #[cfg(target_arch = "x86_64")]
 vector! {
     __m512d of 8 f64 with super::wide_exp::exp_f64: _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd
-        parts _mm512_maskz_loadu_pd _mm512_mask_storeu_pd _mm512_mask_mov_pd __mmask8;
+        parts _mm512_maskz_loadu_pd _mm512_mask_storeu_pd __mmask8;
     plus |a, b| _mm512_add_pd(a, b);
     minus |a, b| _mm512_sub_pd(a, b);
     times |a, b| _mm512_mul_pd(a, b);
@@ -258,7 +249,7 @@ vector! {
 #[cfg(target_arch = "x86_64")]
 vector! {
     __m512 of 16 f32 with super::wide_exp::exp_f32: _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps
-        parts _mm512_maskz_loadu_ps _mm512_mask_storeu_ps _mm512_mask_mov_ps __mmask16;
+        parts _mm512_maskz_loadu_ps _mm512_mask_storeu_ps __mmask16;
     plus |a, b| _mm512_add_ps(a, b);
     minus |a, b| _mm512_sub_ps(a, b);
     times |a, b| _mm512_mul_ps(a, b);

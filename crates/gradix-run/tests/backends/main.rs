@@ -3,6 +3,7 @@
 //!
 //! Without a C compiler only the virtual machine is looked at, and a line on stderr says so.
 
+mod alike;
 mod batches;
 #[path = "../../../gradix/tests/support/mod.rs"]
 mod case_files;

@@ -1,8 +1,8 @@
 //! All loops of a nest run through, to see what they write.
 
 use gradix::Int;
-use gradix::nest::{ByLoop, Leaf, LoopId, Nest, Scope, Step, Work, along, evaluate, print};
-use gradix::program::{Affine, Atom, Constraint, ParamId, Range, TensorId};
+use gradix::nest::{ByLoop, Leaf, LoopId, Nest, Scope, Step, Work, along, evaluate, leaves, print};
+use gradix::program::{Affine, Atom, Constraint, Expr, ParamId, Range, TensorId};
 
 /// All loops are run through without their reductions: results and temporaries are written once, inputs never.
 pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
@@ -10,9 +10,11 @@ pub fn every_element_is_written_once(title: &str, nest: &Nest, sizes: &[Int]) {
     let mut writes: Vec<Vec<usize>> = buffers.map(|b| vec![0; nest.elements(b, sizes).unwrap()]).collect();
     for kernel in &nest.kernels {
         let counts: Vec<usize> = kernel.work.iter().map(|work| usize::try_from(&work.items(sizes)).unwrap()).collect();
+        let reductions = leaves(&kernel.steps).into_iter().filter(|leaf| leaf.reduction.is_some());
+        let reductions: Vec<TensorId> = reductions.map(|leaf| leaf.target).collect();
         for item in 0..nest.items(kernel, sizes).unwrap() {
-            let mut run =
-                Run { nest, sizes, point: ByLoop(vec![Int::ZERO; kernel.variables.len()]), writes: &mut writes };
+            let point = ByLoop(vec![Int::ZERO; kernel.variables.len()]);
+            let mut run = Run { nest, sizes, point, reductions: &reductions, writes: &mut writes };
             along(item, &counts, &mut |dimension, number| run.covers(&kernel.work[dimension], number));
             kernel.steps.iter().for_each(|step| run.step(step));
         }
@@ -42,6 +44,8 @@ struct Run<'a> {
     nest: &'a Nest,
     sizes: &'a [Int],
     point: ByLoop<Int>,
+    /// What the reductions of the kernel write.
+    reductions: &'a [TensorId],
     /// How often each element of each buffer was written, other than by going on from what it holds.
     writes: &'a mut [Vec<usize>],
 }
@@ -80,9 +84,18 @@ impl Run<'_> {
                 value += Int::ONE;
             }
         } else if !leaf.accumulate && !self.adds(leaf) && (leaf.reduction.is_some() || self.all_hold(&leaf.guards)) {
-            let place = self.place(leaf);
-            self.writes[leaf.target.0 as usize][place] += 1;
+            let (place, neutral) = (self.place(leaf), self.is_neutral(leaf));
+            let writes = &mut self.writes[leaf.target.0 as usize][place];
+            // Where its condition fails, a reduction may have been computed as well.
+            *writes = if neutral { (*writes).max(1) } else { *writes + 1 };
         }
+    }
+
+    /// Whether a leaf sets a number where a reduction of its kernel has no terms.
+    fn is_neutral(&self, leaf: &Leaf) -> bool {
+        let mut reductions = self.reductions.iter();
+        let of_reduction = reductions.any(|target| *target == leaf.target);
+        leaf.reduction.is_none() && of_reduction && matches!(self.nest.exprs[leaf.body], Expr::Constant(_))
     }
 
     /// Whether a leaf adds to what its target holds: then something else has written that.

@@ -2,8 +2,9 @@
 #![allow(unsafe_code, reason = "kernels take raw pointers")]
 
 use gradix::Int;
-use gradix::nest::{Nest, Scope, Stage, evaluate};
-use gradix::program::{Affine, TensorId};
+use gradix::nest::{Nest, Scope};
+use gradix::program::TensorId;
+use gradix_run::stages::Stages;
 use gradix_run::vm::{Level, Real, Vm};
 use std::collections::HashMap;
 
@@ -51,7 +52,7 @@ pub fn run_at<T: Real>(
     }
     let pointers: Vec<Shared<T>> = buffers.iter_mut().map(|b| Shared(b.as_mut_ptr())).collect();
     let mut numbers: Vec<i64> = sizes.iter().map(|size| i64::try_from(size).unwrap()).collect();
-    for_each_kernel(&nest.stages, sizes, &mut numbers, &mut |kernel, numbers| {
+    Stages::new(&nest.stages, sizes).unwrap().run(&mut numbers, &mut |kernel, numbers| {
         let count = vm.items(kernel);
         std::thread::scope(|scope| {
             for thread in 0..threads {
@@ -65,30 +66,10 @@ pub fn run_at<T: Real>(
                 });
             }
         });
+        true
     });
     let kept = nest.buffers.iter().enumerate().filter(|(_, buffer)| !matches!(buffer.scope, Scope::Local(_)));
     kept.map(|(b, _)| (nest.buffers[b].name.clone(), std::mem::take(&mut buffers[b]))).collect()
-}
-
-/// Calls `run` for kernels in their order, at all steps.
-fn for_each_kernel(stages: &[Stage], sizes: &[Int], numbers: &mut Vec<i64>, run: &mut dyn FnMut(usize, &[i64])) {
-    let number = |affine: &Affine| i64::try_from(&evaluate(affine, sizes)).unwrap();
-    for stage in stages {
-        match stage {
-            Stage::Kernel(kernel, below) => {
-                if below.iter().all(|(time, steps)| numbers[time.0 as usize] < number(steps)) {
-                    run(*kernel, numbers);
-                }
-            }
-            Stage::Time(time) => {
-                let steps = number(&time.steps);
-                for step in 0..steps {
-                    numbers[time.param.0 as usize] = if time.falling { steps - 1 - step } else { step };
-                    for_each_kernel(&time.stages, sizes, numbers, run);
-                }
-            }
-        }
-    }
 }
 
 struct Shared<T>(*mut T);

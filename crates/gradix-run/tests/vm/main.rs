@@ -1,6 +1,7 @@
 //! The virtual machine against the oracle and against plain loops.
 
 mod builder;
+mod contractions;
 mod functions;
 mod grids;
 mod machine;

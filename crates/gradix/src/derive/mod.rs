@@ -19,6 +19,7 @@ mod share;
 use crate::diagnostic::{Diagnostic, Result, counted};
 use crate::program::{Program, TensorId, verify};
 use crate::simplify;
+use crate::timings::timed;
 use reverse::{Reverse, Seed};
 use std::collections::{HashMap, HashSet};
 
@@ -99,6 +100,10 @@ impl SeedInput {
 /// assert!(text.contains("dx[i] = 2 * x[i] * sum[j] df[i, j]"), "{text}");
 /// ```
 pub fn derive(program: &Program, options: &Options) -> Result<Derived> {
+    timed("derive", || derive_as(program, options))
+}
+
+fn derive_as(program: &Program, options: &Options) -> Result<Derived> {
     let wrt = select(program, program.inputs().collect(), options.wrt.as_deref(), "input")?;
     let of = select(program, program.outputs.clone(), options.of.as_deref(), "result")?;
     if !program.has_inputs() && !options.with_results {

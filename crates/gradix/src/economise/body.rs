@@ -3,7 +3,7 @@
 use super::work::Work;
 use crate::program::expr::Exprs;
 use crate::program::hash::QuickSet;
-use crate::program::{Cond, CondId, Constraint, Expr, ExprId};
+use crate::program::{Affine, Cond, CondId, Constraint, Expr, ExprId, Relation};
 use crate::target::cost;
 use std::collections::HashMap;
 
@@ -29,15 +29,24 @@ enum Test {
 }
 
 impl Body {
-    /// Makes an expression ready.
-    pub fn of(exprs: &Exprs, root: ExprId) -> Self {
+    /// Makes an expression ready. Of a reduction, the indices from `terms` on are reduced over.
+    pub fn of(exprs: &Exprs, root: ExprId, terms: Option<usize>) -> Self {
+        let turn = |id: ExprId| match terms.is_some_and(|rank| turns(exprs, id, rank)) {
+            true => Work { operations: 0.0, weight: cost::TURN_ADDITIONS },
+            false => Work::default(),
+        };
+        Self::priced(exprs, root, &|id| price(exprs, id) + turn(id))
+    }
+
+    /// Makes an expression ready where each of its nodes alone is this much work.
+    pub fn priced(exprs: &Exprs, root: ExprId, price: &dyn Fn(ExprId) -> Work) -> Self {
         let order = exprs.postorder(root);
         let places: HashMap<ExprId, usize> = order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
         let node = |id: &ExprId| match exprs[*id] {
             Expr::Select(c, a, b) => {
-                (Work::default(), Vec::new(), Some(Choice(Test::of(exprs, c, &places), places[&a], places[&b])))
+                (price(*id), Vec::new(), Some(Choice(Test::of(exprs, c, &places), places[&a], places[&b])))
             }
-            _ => (price(exprs, *id), exprs.operands(*id).iter().map(|o| places[o]).collect(), None),
+            _ => (price(*id), exprs.operands(*id).iter().map(|o| places[o]).collect(), None),
         };
         let nodes: Vec<_> = order.iter().map(node).collect();
         let all = nodes.iter().fold(Work::default(), |sum, (price, ..)| sum + *price);
@@ -103,6 +112,28 @@ impl Test {
                 None
             }
         }
+    }
+}
+
+/// Whether a node keeps a loop over one of the indices from `rank` on from being straight: it chooses by where that is, or
+/// reads an element at a remainder of it. (A single point, as on a diagonal, is masked.)
+pub fn turns(exprs: &Exprs, id: ExprId, rank: usize) -> bool {
+    let uses = |affine: &Affine| {
+        let mut found = false;
+        affine.visit_indices(&mut |index| found |= index >= rank);
+        found
+    };
+    match &exprs[id] {
+        Expr::Select(c, ..) => {
+            let mut found = false;
+            exprs.visit_condition(*c, &mut |condition| {
+                let Cond::Index(Constraint { affine, relation: Relation::NonNegative }) = condition else { return };
+                found |= uses(affine);
+            });
+            found
+        }
+        Expr::Access(_, subscripts) => subscripts.iter().any(|s| !s.is_straight() && uses(s)),
+        Expr::Constant(_) | Expr::Index(_) | Expr::Unary(..) | Expr::Binary(..) => false,
     }
 }
 

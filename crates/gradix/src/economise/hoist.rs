@@ -4,22 +4,30 @@
 //! evaluated once. The same holds for a few of the factors of a product, for what depends on indices only by
 //! way of `i + k`, and for a part that several definitions have in common. What `max` and `min` choose from and what
 //! conditions compare is left alone.
+//!
+//! So is an element whose place is not straight: where `sum[k] h[k] * x[wrap(i - k)]` reads `x` round its end, a copy
+//! `X[p] = x[wrap(p)]` goes on past the end, and `X[i - k]` is read by straight loops.
 
-use super::body::weighs;
+use super::body::{turns, weighs};
 use super::canon::{Canon, Chain, Key, chain};
 use super::choose::Provider;
-use super::part::part;
+use super::part::{direction_of, part};
 use super::rewrite::{Ids, Rewrite};
 use crate::domain::guard;
+use crate::domain::system::Facts;
 use crate::program::build::{self, Product};
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Atom, Cond, CondId, Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp};
 use crate::simplify::settle::is_trivial;
 use crate::target::cost;
+use gradix_int::Int;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Products of more factors than this are looked at in pairs.
 const MAX_FACTORS: usize = 6;
+
+/// The largest quotient by which an element at a remainder is told: once round a tensor, or twice.
+const MAX_QUOTIENT: i64 = 2;
 
 /// Where a node is evaluated, of all points at which the body is.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,20 +106,23 @@ pub fn hoists(
     context: &[Constraint],
     common: &HashSet<ExprId>,
 ) -> Vec<Rewrite> {
-    if matches!(site.reduction, Some(ReduceOp::Max | ReduceOp::Min)) {
-        return Vec::new();
-    }
     let mut reached = reached(&program.exprs, site.body);
     let compared = compared(&program.exprs, site.body);
     reached.retain(|id, _| !compared.contains(id));
     let fewer = with_fewer_points(&program.exprs, site);
+    let is_exact = matches!(site.reduction, Some(ReduceOp::Max | ReduceOp::Min));
     let mut found = Vec::new();
     for (&node, place) in &reached {
         let Reached::Where(guard) = place else { continue };
         let whole = node == site.body && site.reduction.is_none();
         let repeated = fewer.contains(&node) || common.contains(&node);
-        if !whole && repeated && weighs(&program.exprs, node, cost::LEAST_ADDITIONS) {
+        let is_costly = !is_exact && weighs(&program.exprs, node, cost::LEAST_ADDITIONS);
+        let is_border = fewer.contains(&node) && site.reduction.is_some() && is_border(&program.exprs, node, site.rank);
+        if !whole && (repeated && is_costly || is_border) {
             found.extend(hoist(program, site, node, node, None, guard, ids, context));
+        }
+        if is_exact {
+            continue;
         }
         if chain(&program.exprs, node) == Some(Chain::Product) {
             for (group, rest) in groups(program, site, node) {
@@ -120,6 +131,17 @@ pub fn hoists(
         }
     }
     found
+}
+
+/// An element, or a choice of elements by indices, that keeps the loops of a reduction from being straight.
+fn is_border(exprs: &Exprs, node: ExprId, rank: usize) -> bool {
+    let nodes = exprs.postorder(node);
+    let copies = |id: &ExprId| match exprs[*id] {
+        Expr::Constant(_) | Expr::Access(..) => true,
+        Expr::Select(c, ..) => exprs.compared(c).is_empty(),
+        Expr::Index(_) | Expr::Unary(..) | Expr::Binary(..) => false,
+    };
+    turns(exprs, node, rank) && nodes.iter().all(copies)
 }
 
 /// Everything that a condition compares. It has to stay as it is, to the last bit: a derivative of `max` asks which terms
@@ -142,12 +164,14 @@ fn with_fewer_points(exprs: &Exprs, site: &Definition) -> HashSet<ExprId> {
         let mut forms: Vec<Affine> = Vec::new();
         let mut see = |form: &Affine| {
             let enough = forms.len() >= count && use_all(&forms, count);
-            if !enough && !form.terms().is_empty() && !forms.contains(form) {
+            if !enough && !forms.contains(form) {
                 forms.push(form.clone());
             }
         };
         exprs.operands(id).iter().flat_map(|operand| &seen[operand]).for_each(&mut see);
-        exprs.visit_own_affines(id, &mut |affine| see(&without_sizes(affine)));
+        // `i - k` and `k - i` are one combination.
+        let combination = |affine: &Affine| direction_of(&without_sizes(affine)).map(|(direction, _)| direction);
+        exprs.visit_own_affines(id, &mut |affine| combination(affine).iter().for_each(&mut see));
         seen.insert(id, forms);
     }
     let has_fewer = |forms: &[Affine]| forms.len() < count || !use_all(forms, count);
@@ -243,6 +267,36 @@ fn union<'a>(sets: impl Iterator<Item = &'a Vec<bool>>, count: usize) -> Vec<boo
     sets.fold(vec![false; count], |all, set| all.iter().zip(set).map(|(a, b)| *a || *b).collect())
 }
 
+/// An element at a remainder, as a choice between those at the few quotients that there are.
+fn unwrapped(exprs: &mut Exprs, element: ExprId, known: &Facts) -> Option<ExprId> {
+    let Expr::Access(tensor, subscripts) = exprs[element].clone() else { return None };
+    let quotient = subscripts.iter().flat_map(Affine::terms).find_map(|(atom, _)| match atom {
+        Atom::Floor(inner, c) if inner.uses_indices() && inner.is_straight() => {
+            Some((atom.clone(), (**inner).clone(), c.clone()))
+        }
+        _ => None,
+    });
+    let (atom, inner, c) = quotient?;
+    let start = |q: i64| Constraint::at_most(Affine::constant(&c * Int::from(q)), inner.clone());
+    let end = |q: i64| Constraint::at_most(inner.clone(), Affine::constant(&c * Int::from(q + 1) - Int::ONE));
+    let low = (-MAX_QUOTIENT..=MAX_QUOTIENT).rev().find(|q| known.implies(&start(*q)))?;
+    let high = (low..=MAX_QUOTIENT).find(|q| known.implies(&end(*q)))?;
+    let mut found = None;
+    for q in low..=high {
+        let at = |affine: &Affine| affine.substitute(&mut |other| (*other == atom).then(|| Affine::constant(q)));
+        let straight = exprs.access(tensor, subscripts.iter().map(at).collect());
+        let value = unwrapped(exprs, straight, known).unwrap_or(straight);
+        found = Some(match found {
+            None => value,
+            Some(before) => {
+                let holds = exprs.add_condition(Cond::Index(start(q)));
+                exprs.add(Expr::Select(holds, value, before))
+            }
+        });
+    }
+    found
+}
+
 /// The site with `node` replaced by an access to `value`, times the rest.
 #[allow(clippy::too_many_arguments, reason = "one node, what stands for it, and where")]
 fn hoist(
@@ -256,10 +310,14 @@ fn hoist(
     context: &[Constraint],
 ) -> Option<Rewrite> {
     let reads = |id: &ExprId| matches!(program.exprs[*id], Expr::Access(..));
-    if is_trivial(&program.exprs, value) || !program.exprs.postorder(value).iter().any(reads) {
+    if !program.exprs.postorder(value).iter().any(reads) {
         return None;
     }
     let mut part = part(program, site, &[], value, guard, context)?;
+    if is_trivial(&program.exprs, value) {
+        let known = [context, &part.definition.output_domain()].concat();
+        part.definition.body = unwrapped(&mut program.exprs, part.definition.body, &Facts::new(known))?;
+    }
     part.definition.tensor = ids.next();
     let access = program.exprs.access(part.definition.tensor, part.subscripts.clone());
     let new = match rest {

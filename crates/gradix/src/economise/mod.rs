@@ -40,6 +40,7 @@ mod ties;
 mod windows;
 pub mod work;
 mod write_out;
+mod zeros;
 
 use crate::diagnostic::Diagnostic;
 use crate::program::expr::Rewriter;
@@ -81,7 +82,9 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
     }
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
-    let mut best = settled(prepared(program)?)?;
+    let mut prepared = prepared(program)?;
+    zeros::leave_out(&mut prepared);
+    let mut best = settled(prepared)?;
     let sizes = work::sizes(&best, &assumed);
     if orient::orient(&mut best, &sizes) {
         best = settled(best)?;

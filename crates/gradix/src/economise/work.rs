@@ -7,8 +7,11 @@
 use super::body::Body;
 use crate::program::affine::to_f64;
 use crate::program::expr::Exprs;
-use crate::program::{Affine, Atom, Constraint, Definition, ParamKind, Program, Relation};
-use std::collections::HashMap;
+use crate::program::{
+    Affine, Atom, BinaryOp, Constraint, Definition, Expr, ExprId, ParamKind, Program, Relation, UnaryOp,
+};
+use crate::target::cost;
+use std::collections::{BTreeMap, HashMap};
 
 /// So many points are enumerated, at most: it bounds the time to compile.
 const MAX_ENUMERATED_POINTS: usize = 4096;
@@ -63,9 +66,14 @@ pub fn sizes(program: &Program, assumed: &HashMap<String, f64>) -> Vec<f64> {
 
 /// The work of computing every element of a definition once.
 pub fn work(exprs: &Exprs, definition: &Definition, sizes: &[f64]) -> Work {
-    let body = Body::of(exprs, definition.body);
+    let body = Body::of(exprs, definition.body, definition.reduction.map(|_| definition.rank));
     let reduced = f64::from(u8::from(definition.reduction.is_some()));
     let more = Work { operations: reduced, weight: reduced };
+    over_points(definition, &body, more, sizes)
+}
+
+/// The work of a body and of `more` at every point of a definition.
+fn over_points(definition: &Definition, body: &Body, more: Work, sizes: &[f64]) -> Work {
     if !body.chooses {
         let once = body.all + more;
         return once.times(points(definition, definition.indices.len(), sizes));
@@ -77,6 +85,56 @@ pub fn work(exprs: &Exprs, definition: &Definition, sizes: &[f64]) -> Work {
         total = total + (body.at(&outcome) + more).times(share);
     });
     total
+}
+
+/// How many operations of each kind computing every element of all definitions once takes: those that take longer than an
+/// addition by their names, all others as [`SIMPLE`]. Powers are those that loops have: products, divisions, roots.
+pub fn kinds(program: &Program, sizes: &[f64]) -> BTreeMap<&'static str, f64> {
+    let mut counts = BTreeMap::new();
+    for definition in &program.definitions {
+        let exprs = &program.exprs;
+        let nodes = exprs.postorder(definition.body);
+        let mut names: Vec<&'static str> =
+            nodes.iter().flat_map(|id| parts(exprs, *id)).map(|(name, _)| name).collect();
+        names.push(SIMPLE);
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let count =
+                |id: ExprId| parts(exprs, id).into_iter().filter(|(own, _)| *own == name).map(|(_, count)| count);
+            let price = |id: ExprId| Work { operations: count(id).sum(), weight: 0.0 };
+            let reduced = f64::from(u8::from(name == SIMPLE && definition.reduction.is_some()));
+            let more = Work { operations: reduced, weight: 0.0 };
+            let body = Body::priced(exprs, definition.body, &price);
+            *counts.entry(name).or_default() += over_points(definition, &body, more, sizes).operations;
+        }
+    }
+    counts.retain(|_, count| *count > 0.0);
+    counts
+}
+
+/// What operations are called that take no longer than an addition.
+pub const SIMPLE: &str = "simple";
+
+/// What a node is made of: kinds of operations, and how many of each.
+fn parts(exprs: &Exprs, id: ExprId) -> Vec<(&'static str, f64)> {
+    match exprs[id] {
+        Expr::Binary(BinaryOp::Pow, _, exponent) => match exprs.as_constant(exponent) {
+            Some(exponent) if (2.0 * exponent).fract() == 0.0 && exponent.abs() <= cost::SMALL_EXPONENT => {
+                let (whole, half) = (exponent.abs().trunc(), exponent.fract() != 0.0);
+                let products = whole.max(1.0).log2().ceil() + f64::from(u8::from(half && whole > 0.0));
+                let (root, over) = (f64::from(u8::from(half)), f64::from(u8::from(exponent < 0.0)));
+                vec![(SIMPLE, products), (UnaryOp::Sqrt.name(), root), (BinaryOp::Div.name(), over)]
+            }
+            _ => vec![(BinaryOp::Pow.name(), 1.0)],
+        },
+        _ => match (cost::operation(exprs, id), &exprs[id]) {
+            (Some(weight), Expr::Unary(op, _)) if weight > 1.0 => vec![(op.name(), 1.0)],
+            (Some(weight), Expr::Binary(op, ..)) if weight > 1.0 => vec![(op.name(), 1.0)],
+            (Some(_), _) => vec![(SIMPLE, 1.0)],
+            (None, _) => Vec::new(),
+        },
+    }
 }
 
 /// The number of elements of a definition.
@@ -233,6 +291,15 @@ mod tests {
     #[test]
     fn branches_count_where_they_are_taken() {
         assert_eq!(operations("input x[N]\nf[i in 0..N] = if i < 3 then exp(x[i]) else 0"), 3.0);
+    }
+
+    #[test]
+    fn operations_are_counted_by_kind() {
+        let text = "input x[N], y[N]\nf = sum[i] exp(x[i]) * y[i]^-1.5 / x[i]\ng[i] = sin(x[i])^2 + 2^y[i]";
+        let program = crate::resolve(&crate::syntax::parse(text).unwrap(), &[]).unwrap().program;
+        let found: Vec<_> = kinds(&program, &[20.0]).into_iter().collect();
+        let expected = [("/", 40.0), ("^", 20.0), ("exp", 20.0), ("simple", 100.0), ("sin", 20.0), ("sqrt", 20.0)];
+        assert_eq!(found, expected);
     }
 
     #[test]

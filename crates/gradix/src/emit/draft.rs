@@ -28,6 +28,16 @@ impl Draft {
         self.written.last_mut().expect("there is an outermost one").push(code);
     }
 
+    /// How many statements the innermost one has.
+    pub fn length(&self) -> usize {
+        self.written.last().map_or(0, Vec::len)
+    }
+
+    /// Takes back what was written in the innermost one since it had this length.
+    pub fn taken_from(&mut self, length: usize) -> Vec<Code> {
+        self.written.last_mut().expect("there is an outermost one").split_off(length)
+    }
+
     pub fn open(&mut self, head: Head) {
         self.open.push((head, None));
         self.written.push(Vec::new());

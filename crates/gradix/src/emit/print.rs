@@ -32,19 +32,28 @@ pub fn block(spelling: &Spelling, head: &str, body: &[Code]) -> String {
 
 /// A function of C, after an empty line.
 pub fn routine(routine: &Routine) -> String {
-    let Routine { doc, name, own, parameters, body } = routine;
+    let Routine { doc, own, body, .. } = routine;
     let mut printer = Printer::new(&C99);
     printer.line(format!("\n/* {} */", doc.join("\n * ")));
-    let parameters: Vec<String> = parameters.iter().map(|name| C99.declared(name, false)).collect();
-    let (start, between) = if *own { ("static GX_NOINLINE ", ",\n    ") } else { ("", ", ") };
-    let head = format!("{start}void {name}({})", parameters.join(between));
     if !own {
-        printer.line(format!("{head};"));
+        printer.line(format!("{};", head(routine)));
     }
-    printer.line(head);
+    printer.line(head(routine));
     printer.under("{", body);
     printer.line("}");
     printer.text
+}
+
+/// A function that is in another file.
+pub fn declaration(routine: &Routine) -> String {
+    format!("\n{};\n", head(routine))
+}
+
+fn head(routine: &Routine) -> String {
+    let Routine { name, own, parameters, .. } = routine;
+    let parameters: Vec<String> = parameters.iter().map(|name| C99.declared(name, false)).collect();
+    let (start, between) = if *own { ("static GX_NOINLINE ", ",\n    ") } else { ("", ", ") };
+    format!("{start}void {name}({})", parameters.join(between))
 }
 
 /// How strongly the operands of something are held together by a sign before it.

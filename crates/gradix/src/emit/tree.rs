@@ -7,6 +7,7 @@ use crate::nest::Real;
 use crate::program::expr::Number;
 use gradix_int::Int;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::{Add, Div, Mul, Neg, Not, Sub};
 use std::rc::Rc;
 
@@ -268,6 +269,55 @@ impl Value {
         visit(self);
         if let Value::Made(_, operands) = self {
             operands.iter().for_each(|value| value.visit(visit));
+        }
+    }
+}
+
+/// Other names for some names.
+pub type Renamed = HashMap<Rc<str>, Rc<str>>;
+
+impl Value {
+    pub fn renamed(&self, names: &Renamed) -> Value {
+        match self {
+            Value::Whole(_) | Value::Real(..) => self.clone(),
+            Value::Name(name, kind) => Value::Name(names.get(name).unwrap_or(name).clone(), *kind),
+            Value::Made(operator, operands) => {
+                Value::Made(operator.clone(), operands.iter().map(|value| value.renamed(names)).collect())
+            }
+        }
+    }
+}
+
+impl Code {
+    pub fn renamed(&self, names: &Renamed) -> Code {
+        let new = |value: &Value| value.renamed(names);
+        let all = |code: &[Code]| code.iter().map(|code| code.renamed(names)).collect();
+        match self {
+            Code::Declare { name, constant, length, value } => {
+                let (length, value) = (length.as_ref().map(new), value.as_ref().map(new));
+                Code::Declare { name: new(name), constant: *constant, length, value }
+            }
+            Code::Assign(a, b) => Code::Assign(new(a), new(b)),
+            Code::Advance(a, b) => Code::Advance(new(a), new(b)),
+            Code::Do(value) => Code::Do(new(value)),
+            Code::Mention(value) => Code::Mention(new(value)),
+            Code::Continue => Code::Continue,
+            Code::Under(head, body, otherwise) => Code::Under(head.renamed(names), all(body), all(otherwise)),
+        }
+    }
+}
+
+impl Head {
+    fn renamed(&self, names: &Renamed) -> Head {
+        match self {
+            Head::Block | Head::IfDefined(_) => self.clone(),
+            Head::If(test) => Head::If(test.renamed(names)),
+            Head::For { start, test, advance, unrolled } => Head::For {
+                start: start.iter().map(|(name, from)| (name.renamed(names), from.renamed(names))).collect(),
+                test: test.renamed(names),
+                advance: advance.iter().map(|code| code.renamed(names)).collect(),
+                unrolled: *unrolled,
+            },
         }
     }
 }

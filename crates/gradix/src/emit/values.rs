@@ -221,6 +221,11 @@ impl<'a, 'n> Values<'a, 'n> {
             let base = self.value(a, instance);
             return self.whole_power(base, exponent as i32);
         }
+        let half = |e: &f64| op == BinaryOp::Pow && (2.0 * e).fract() == 0.0 && e.abs() <= MAX_ROOT_EXPONENT;
+        if let Some(exponent) = self.exprs().as_constant(b).filter(half) {
+            let base = self.value(a, instance);
+            return self.half_power(base, exponent);
+        }
         let [a, b] = [a, b].map(|id| self.value(id, instance));
         let operator = match op {
             BinaryOp::Add => Operator::Plus,
@@ -239,6 +244,16 @@ impl<'a, 'n> Values<'a, 'n> {
     /// A number as a vector where vectors are wanted.
     fn fit(&self, value: Value, vector: bool) -> Value {
         if vector && !value.is_vector() { self.language.all(value) } else { value }
+    }
+
+    /// `x^(n + 1/2)` by a root.
+    fn half_power(&mut self, base: Value, exponent: f64) -> Value {
+        let (vector, whole) = (base.is_vector(), exponent.abs().floor() as i32);
+        let name = if whole % 2 == 0 { "root" } else { "root3" };
+        let root = self.language.function(name, vector).call([base.clone()]);
+        let power = if whole < 2 { root } else { root * self.whole_power(base, whole / 2 * 2) };
+        let one = self.fit(Value::Real(Number::new(1.0), self.real), vector);
+        if exponent < 0.0 { one / power } else { power }
     }
 
     /// `x^n` by squaring.
@@ -318,6 +333,9 @@ impl<'a, 'n> Values<'a, 'n> {
         }
     }
 }
+
+/// The largest exponent with a half for which a power is made of a root: a few roundings.
+const MAX_ROOT_EXPONENT: f64 = 3.5;
 
 fn comparison(op: Comparison) -> Operator {
     match op {

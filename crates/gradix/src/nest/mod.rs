@@ -578,6 +578,11 @@ impl Leaf {
         self.reduction.is_none() && !self.subscripts.iter().any(|subscript| subscript.uses_index(variable))
     }
 
+    /// Whether its body reads a buffer.
+    pub fn reads(&self, exprs: &Exprs, buffer: TensorId) -> bool {
+        exprs.reads(self.body, buffer)
+    }
+
     /// What it adds to its target or, with `true`, takes from it, if it is pointwise and does no more.
     pub fn added(&self, exprs: &Exprs) -> Option<(ExprId, bool)> {
         let is_held =

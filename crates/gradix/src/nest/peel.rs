@@ -149,6 +149,6 @@ fn has_choices(exprs: &Exprs, body: ExprId) -> bool {
 /// Whether a step makes something for its neighbours that none of them reads.
 fn is_unread(exprs: &Exprs, step: &Step, steps: &[Step], is_own: &dyn Fn(TensorId) -> bool) -> bool {
     let Step::Leaf(Leaf { target, .. }) = step else { return false };
-    let reads = |leaf: &Leaf| leaf.target != *target && exprs.reads(leaf.body, *target);
+    let reads = |leaf: &Leaf| leaf.target != *target && leaf.reads(exprs, *target);
     is_own(*target) && !leaves(steps).into_iter().any(reads)
 }

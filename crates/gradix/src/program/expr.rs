@@ -172,6 +172,13 @@ impl Exprs {
         found
     }
 
+    /// Whether a condition only compares values.
+    pub fn is_by_values(&self, id: CondId) -> bool {
+        let mut found = true;
+        self.visit_condition(id, &mut |c| found &= !matches!(c, Cond::Index(_)));
+        found
+    }
+
     /// Visits a condition and its parts.
     pub fn visit_condition<'a>(&'a self, id: CondId, visit: &mut dyn FnMut(&'a Cond)) {
         let condition = &self[id];

@@ -1,6 +1,9 @@
 //! What is computed again at each use, and what is copied into a better order first.
 
+use super::ahead::ahead;
 use super::block::block;
+use super::demand::demand;
+use super::marks::marks;
 use super::order::{order, with_last};
 use super::reach::{Held, Reach};
 use super::turn::turn;
@@ -23,12 +26,15 @@ use std::collections::{HashMap, HashSet};
 /// they pay, for elements of a type on a machine.
 pub fn arrange(program: &Program, estimate: &[f64], real: Real, target: &Target) -> Program {
     let mut program = program.clone();
+    marks(&mut program);
+    ahead(&mut program, estimate);
     inline(&mut program, estimate);
     turn(&mut program, estimate, target);
     order(&mut program, estimate, target);
     skew(&mut program, estimate, target);
     block(&mut program, estimate, real, target);
     transpose(&mut program, estimate, target);
+    demand(&mut program, estimate);
     prelude(&mut program, estimate);
     program
 }
@@ -124,7 +130,7 @@ fn count_reads(program: &Program, definitions: &[Definition], estimate: &[f64]) 
 }
 
 /// A few additions or multiplications, of as many elements and one more.
-fn is_cheap(exprs: &Exprs, body: ExprId, once: bool) -> bool {
+pub fn is_cheap(exprs: &Exprs, body: ExprId, once: bool) -> bool {
     let (mut operations, mut elements) = (0, 0);
     for id in exprs.postorder(body) {
         match &exprs[id] {

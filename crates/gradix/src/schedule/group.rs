@@ -489,7 +489,7 @@ impl Grouping<'_> {
         let local = self.live(&members, &|member| self.width(member, &grid));
         if local == 0.0 && parts.is_none() {
             let tile = share.max(least).clamp(1.0, MAX_TILE_VALUES) as i64;
-            return Group { members, tile, tiles: 1, grid, parts, considered: Vec::new(), rolling: false };
+            return Group { grid, ..Group::new(members, tile, parts) };
         }
         let rolling = self.is_rolling(&members);
         let cached = if rolling { cost::L2_SHARE_OF_RINGS } else { cost::L2_SHARE_OF_LOCALS };
@@ -504,7 +504,7 @@ impl Grouping<'_> {
         let tile = ((height / tiles / cost::SLAB_MULTIPLE).ceil() * cost::SLAB_MULTIPLE).min(tile);
         let rolling = rolling && (tiles > 1.0 || parts.is_some());
         let members = if rolling { self.moved_ahead(members) } else { members };
-        Group { members, tile: tile as i64, tiles: tiles as i64, grid, parts, considered: Vec::new(), rolling }
+        Group { tiles: tiles as i64, grid, rolling, ..Group::new(members, tile as i64, parts) }
     }
 }
 

@@ -5,11 +5,14 @@
 //! needs for itself only then lives in a small local buffer; what reduces over the slab index is summed up from slab
 //! to slab, in a fixed number of parts that are combined in order.
 
+mod ahead;
 mod arrange;
 mod block;
+mod demand;
 mod device;
 mod group;
 mod loops;
+mod marks;
 mod order;
 pub mod print;
 mod reach;
@@ -70,14 +73,22 @@ pub struct Group {
     pub parts: Option<i64>,
     /// Which indices could be the slab index, each that of the first member, with its cost; the first was taken.
     pub considered: Vec<(Option<usize>, f64)>,
+    /// Which sums over the slab index could be taken row by row, the best first; it was taken.
+    pub sums: Vec<Sums>,
     /// Whether what members need beside a slab is kept from tile to tile; otherwise each tile computes it again.
     pub rolling: bool,
 }
 
 impl Group {
+    /// A tile to an item, in a grid of one dimension.
+    fn new(members: Vec<Member>, tile: i64, parts: Option<i64>) -> Group {
+        let (grid, considered, sums) = Default::default();
+        Group { members, tile, tiles: 1, grid, parts, considered, sums, rolling: false }
+    }
+
     /// One definition, a tile to an item.
     pub fn alone(member: Member, tile: i64, parts: Option<i64>) -> Group {
-        Group { members: vec![member], tile, tiles: 1, grid: Vec::new(), parts, considered: Vec::new(), rolling: false }
+        Group::new(vec![member], tile, parts)
     }
 
     /// How many values before its first one an item starts, so that what is kept is there when it is needed.
@@ -85,6 +96,15 @@ impl Group {
         let beside = self.members.iter().map(|member| member.halo.0 + member.halo.1).max();
         if self.rolling { beside.unwrap_or(0) } else { 0 }
     }
+}
+
+/// Sums over the slab index that are taken row by row.
+#[derive(Clone, Debug)]
+pub struct Sums {
+    /// The definitions; all others are taken column by column.
+    pub by_rows: Vec<usize>,
+    /// What the leaves of a tile load and store then, in vectors that lie side by side.
+    pub loads: f64,
 }
 
 /// One definition in a group.

@@ -1,6 +1,6 @@
 //! A schedule as text: what was decided for a program, and why, in terms of its sizes.
 
-use super::{Group, Member, Schedule};
+use super::{Group, Member, Schedule, Sums};
 use crate::nest::{self, Candidate, Kernel, Kind, Leaf, Loop};
 use crate::program::{Affine, Definition, Expr, Program};
 use std::fmt::Write;
@@ -70,6 +70,7 @@ fn describe_group(program: &Program, docs: &[String], group: &Group, number: usi
     };
     let _ = writeln!(text, "group {}: {how}", number + 1);
     describe_costs(program, group, text);
+    describe_sums(program, group, text);
     for member in &group.members {
         describe_member(program, &docs[member.definition], group, member, text);
     }
@@ -83,6 +84,20 @@ fn describe_costs(program: &Program, group: &Group, text: &mut String) {
     let costs = group.considered.iter().filter_map(|(slab, cost)| Some((&indices[(*slab)?].name, cost)));
     let costs: Vec<String> = costs.map(|(name, cost)| format!("by {name} {cost:.0}")).collect();
     let _ = writeln!(text, "  costs: {}", costs.join(", "));
+}
+
+/// What the leaves of a tile load and store with one or another of its sums row by row.
+fn describe_sums(program: &Program, group: &Group, text: &mut String) {
+    let named = |sums: &Sums| {
+        let names = sums.by_rows.iter().map(|d| program[program.definitions[*d].tensor].name.as_str());
+        let names: Vec<&str> = names.collect();
+        let which = if names.is_empty() { "none".to_string() } else { names.join(" and ") };
+        format!("{which} {:.0}", sums.loads)
+    };
+    if group.sums.len() > 1 {
+        let costs: Vec<String> = group.sums.iter().take(SHOWN_CANDIDATES).map(named).collect();
+        let _ = writeln!(text, "  loads by sums row by row: {}", costs.join(" | "));
+    }
 }
 
 fn describe_member(program: &Program, doc: &str, group: &Group, member: &Member, text: &mut String) {

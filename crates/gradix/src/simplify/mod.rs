@@ -18,6 +18,7 @@ use crate::program::{
     Affine, Atom, BinaryOp, Comparison, Cond, CondId, Constraint, Definition, ExprId, Exprs, Program, Range, ReduceOp,
     TensorId, TensorKind, UnaryOp, circles,
 };
+use crate::timings::timed;
 use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
@@ -44,20 +45,25 @@ pub fn run(
     taken: &mut HashSet<String>,
     prune: bool,
 ) -> Result<HashMap<TensorId, TensorId>, Diagnostic> {
+    timed("simplify", || rounds(program, &generated, taken))?;
+    Ok(tidy::tidy(program, prune).0)
+}
+
+fn rounds(program: &mut Program, generated: &HashSet<TensorId>, taken: &mut HashSet<String>) -> Result<(), Diagnostic> {
     circles::sort(program);
     let mut known = Decisions::default();
     let mut simple = Simple::default();
     for _ in 0..MAX_ROUNDS {
         settle::drop_unread(program);
         let mut changed = simplify_each(program, &mut known, &mut simple);
-        changed |= share_equal(program, &generated);
-        changed |= settle::settle(program, &generated, taken)?;
-        changed |= factor_sums(program)?;
-        if !changed && bounds::require(program, &[]).is_empty() {
+        changed |= timed("share equal", || share_equal(program, generated));
+        changed |= timed("settle", || settle::settle(program, generated, taken))?;
+        changed |= timed("factor", || factor_sums(program))?;
+        if !changed && timed("bounds", || bounds::require(program, &[])).is_empty() {
             break;
         }
     }
-    Ok(tidy::tidy(program, prune).0)
+    Ok(())
 }
 
 /// More rounds than any program is known to need.
@@ -78,8 +84,8 @@ fn simplify_each(program: &mut Program, decisions: &mut Decisions, simple: &mut 
     }
     let open = |definition: &Definition| simple.definitions.get(&definition.tensor) != Some(definition);
     let before = program.definitions.clone();
-    let mut changed = narrow::narrow(program, &context, &open);
-    changed |= simplify_bodies(program, &context, &open, decisions);
+    let mut changed = timed("narrow", || narrow::narrow(program, &context, &open));
+    changed |= timed("bodies", || simplify_bodies(program, &context, &open, decisions));
     let same = before.into_iter().zip(&program.definitions).filter(|(old, new)| old == *new);
     simple.definitions = same.map(|(old, _)| (old.tensor, old)).collect();
     changed

@@ -25,6 +25,8 @@ pub const SCATTERED_LOADS: f64 = 8.0;
 pub const DEPENDENT_SUM_LOADS: f64 = 0.3;
 /// What the lanes of a sum cost to add up, for all of its terms together.
 pub const LANES_SUMMED_LOADS: f64 = 40.0;
+/// Conditions on indices become masks where that takes at most this share of the loads: both branches are computed.
+pub const MASKED_LOADS_SHARE: f64 = 0.5;
 /// What it costs if the bounds of a reduction move with the lanes.
 pub const MOVING_BOUNDS_LOADS: f64 = 0.1;
 
@@ -120,6 +122,9 @@ pub const KEPT_VALUE_ADDITIONS: f64 = 3.0;
 pub const LARGE_PART_ADDITIONS: f64 = 8.0;
 /// What is less costly than this is computed again by each definition that needs it.
 pub const SHARED_VALUE_ADDITIONS: f64 = 4.0;
+/// A choice by an index of a reduction, or an element at a remainder of it, at every term: there are no vectors then, and the choice
+/// is made one term after the other.
+pub const TURN_ADDITIONS: f64 = 4.0;
 /// The least operation.
 pub const LEAST_ADDITIONS: f64 = 1.0;
 /// What has to be gained, as a share of the work of the definitions that change.
@@ -166,6 +171,12 @@ pub const BLOCKS_PER_COPY: f64 = 4.0;
 pub const NARROW_OUTPUT_TERMS: f64 = 256.0;
 /// Another order of dimensions has to cost less than this share: what makes no difference is left alone.
 pub const ORDER_COST_SHARE: f64 = 0.999;
+/// A reduction of so many terms is restricted to where it is read: with fewer, its loops cost more than what they leave out.
+pub const DEMANDED_TERMS: f64 = 8.0;
+/// What takes at least this long, and stands in a branch that values choose, is computed before: with masks it would be for all lanes.
+pub const MASKED_ADDITIONS: f64 = 4.0;
+/// So many times as many points as elements make that worth while.
+pub const READS_PER_PART: f64 = 8.0;
 /// What is no more than the work of all divided by this comes first, if it needs arguments only.
 pub const WORK_PER_PRELUDE: f64 = 100.0;
 
@@ -279,6 +290,11 @@ pub const UNROLLED_VALUES: f64 = 2.0;
 pub const PACKED_ROW_VALUES: f64 = 4.0;
 /// The fewest values of an output that is kept whole because it would best be rows.
 pub const PREFERRED_ROW_VALUES: f64 = 8.0;
+/// The rows of a stair, for a range that moves with them: what is left at the ends is a small share of long ranges, and what is
+/// packed is used for as many rows. A multiple of most numbers of rows that register tiles have.
+pub const STAIR_ROWS: f64 = 48.0;
+/// The vectors of a stair, for a range that moves with the lanes: the most that a register tile has.
+pub const STAIR_VECTORS: f64 = TILE_VECTORS as f64;
 /// Steps of up to so many elements stay in a line or go to the next.
 pub const CLOSE_ELEMENTS: i64 = 4;
 /// From so many rows on, what they share is packed.

@@ -1,12 +1,15 @@
 //! C99 with the vector types of GCC and Clang.
 
+mod alike;
 mod held;
 pub mod interface;
 mod lanes;
 mod leaf;
 pub mod library;
+mod outline;
 mod pack;
 mod panel;
+pub mod parts;
 mod tile;
 mod together;
 mod transpose;
@@ -34,11 +37,20 @@ pub fn c(nest: &Nest, real: Real) -> String {
 
 /// The library and the kernels, which may be the file's own.
 fn file(nest: &Nest, real: Real, own: bool) -> String {
+    text(&routines(nest, real, own), real, own, "")
+}
+
+/// The functions of a file: those that kernels call, and those of the kernels, which may be the file's own, too.
+fn routines(nest: &Nest, real: Real, own: bool) -> Vec<Routine> {
     let (common, mut routines) = (Common::new(nest), Vec::new());
     let numbers = 0..nest.kernels.len();
-    let kernels: Vec<Routine> =
-        numbers.map(|number| Routine { own, ..kernel(nest, number, &common, real, &mut routines) }).collect();
-    routines.extend(kernels);
+    let kernels: Vec<Drafted> = numbers.map(|number| draft(nest, number, &common, real, &mut routines)).collect();
+    routines.extend(alike::routines(kernels).into_iter().map(|routine| Routine { own: own || routine.own, ..routine }));
+    routines
+}
+
+/// Functions after declarations of others, and after what they need of the library.
+fn text(routines: &[Routine], real: Real, own: bool, declarations: &str) -> String {
     let mut needed: Vec<&Snippet> = if own { vec![&INTEGERS] } else { Vec::new() };
     for code in routines.iter().flat_map(|routine| &routine.body) {
         code.visit(&mut |value| needed.extend(snippet(value)));
@@ -48,7 +60,7 @@ fn file(nest: &Nest, real: Real, own: bool) -> String {
         Real::F32 => "GX_F32",
     };
     let routines: String = routines.iter().map(print::routine).collect();
-    format!("#define {number}\n{}{routines}", library::text(needed))
+    format!("#define {number}\n{}{declarations}{routines}", library::text(needed))
 }
 
 /// What a value by itself needs of the library.
@@ -116,25 +128,39 @@ fn with_extents(nest: &Nest, buffer: &Buffer) -> String {
     format!("{}[{}]", buffer.name, extents.join(", "))
 }
 
-/// The function of a kernel: what it works with, and a loop over items.
-fn kernel(nest: &Nest, number: usize, common: &Common, real: Real, shared: &mut Vec<Routine>) -> Routine {
+/// What a kernel does, before it has its arrays.
+struct Drafted<'a> {
+    doc: Vec<String>,
+    names: Names<'a>,
+    code: Vec<Code>,
+}
+
+impl Drafted<'_> {
+    /// The function of a kernel with this number, with its own arrays.
+    fn routine(self, number: usize) -> Routine {
+        let Drafted { doc, names, code } = self;
+        let body = with_arrays(&names, code);
+        Routine { doc, name: format!("gx_kernel_{number}"), own: false, parameters: parameters().into(), body }
+    }
+}
+
+/// What a kernel works with, and a loop over items.
+fn draft<'a>(nest: &'a Nest, number: usize, common: &Common<'a>, real: Real, shared: &mut Vec<Routine>) -> Drafted<'a> {
     let kernel = &nest.kernels[number];
     let locals: Vec<TensorId> = nest.locals(number).collect();
-    let mut w = Writer { names: common.of(kernel), draft: Draft::default(), real, shared };
+    let names = common.of(kernel);
+    let mut w = Writer { names: names.clone(), draft: Draft::default(), real, shared };
     let doc = doc(nest, kernel, &locals, &w.names);
     items(&mut w, kernel);
-    let Writer { names, draft, .. } = w;
-    let inside = draft.finish();
+    let inside = w.draft.finish();
     let mut draft = Draft::default();
     lay_out(&mut draft, &names, &locals);
-    let streams =
-        mentions(&inside, |value| matches!(value, Value::Made(Operator::Call(callee), _) if *callee == lanes::STREAM));
+    let streams = streams(&inside);
     inside.into_iter().for_each(|code| draft.push(code));
     if streams {
         draft.run(lanes::streamed());
     }
-    let body = with_declarations(&names, draft.finish());
-    Routine { doc, name: format!("gx_kernel_{number}"), own: false, parameters: parameters().into(), body }
+    Drafted { doc, names, code: draft.finish() }
 }
 
 fn parameters() -> [Value; 5] {
@@ -189,8 +215,18 @@ fn items(w: &mut Writer, kernel: &Kernel) {
         w.draft.fix(&outermost, item);
     }
     kernel.work.iter().for_each(|work| covered(&w.names, &mut w.draft, work));
-    kernel.steps.iter().for_each(|step| write_step(w, step));
+    write_steps(w, &kernel.steps);
     w.draft.close(1);
+}
+
+fn write_steps(w: &mut Writer, steps: &[Step]) {
+    let each = |step| {
+        let start = w.draft.length();
+        write_step(w, step);
+        w.draft.taken_from(start)
+    };
+    let written = steps.iter().map(each).collect();
+    outline::write(w, written);
 }
 
 fn write_step(w: &mut Writer, step: &Step) {
@@ -202,7 +238,7 @@ fn write_step(w: &mut Writer, step: &Step) {
             let (low, high) = (w.names.low(&tile.range), w.names.high(&tile.range));
             let v = w.names.variables[tile.variable].clone();
             w.draft.each_to(&v, low, high, tile.size);
-            tile.steps.iter().for_each(|step| write_step(w, step));
+            write_steps(w, &tile.steps);
             w.draft.close(1);
         }
     }
@@ -226,6 +262,11 @@ fn lay_out(draft: &mut Draft, names: &Names, locals: &[TensorId]) {
     }
 }
 
+/// Whether code writes past the caches.
+fn streams(code: &[Code]) -> bool {
+    mentions(code, |value| matches!(value, Value::Made(Operator::Call(callee), _) if *callee == lanes::STREAM))
+}
+
 /// Whether something is said of any value in code.
 fn mentions(code: &[Code], what: impl Fn(&Value) -> bool) -> bool {
     let mut found = false;
@@ -233,23 +274,34 @@ fn mentions(code: &[Code], what: impl Fn(&Value) -> bool) -> bool {
     found
 }
 
-/// Code after declarations of the strides, buffers and sizes that it mentions.
-fn with_declarations(names: &Names, code: Vec<Code>) -> Vec<Code> {
-    let [size, buffer, local, ..] = parameters();
-    let mut body = strides(names, &mentioned(&code));
-    body.extend(code);
-    let used = mentioned(&body);
+/// Code after declarations of the sizes, arrays and strides that it mentions.
+fn with_arrays(names: &Names, code: Vec<Code>) -> Vec<Code> {
+    let [_, buffer, ..] = parameters();
+    let used = mentioned(&code);
     let mut draft = Draft::default();
-    [&size, &buffer, &local].into_iter().for_each(|name| draft.mention(name));
-    for (number, name) in names.params.iter().enumerate().filter(|(_, name)| is_in(name, &used)) {
-        draft.fix(name, size.at(number));
-    }
+    draft.mention(&buffer);
     for (number, name) in names.buffers.iter().enumerate().filter(|(_, name)| is_in(name, &used)) {
         match names.nest.buffers[number].scope {
             Scope::Input(_) => draft.start(name, buffer.at(number)),
             Scope::Output(_) | Scope::Run => draft.fix(name, buffer.at(number)),
             Scope::Local(_) => {}
         }
+    }
+    let mut body = draft.finish();
+    body.extend(with_sizes(names, code));
+    body
+}
+
+/// Code after declarations of the sizes and strides that it mentions.
+fn with_sizes(names: &Names, code: Vec<Code>) -> Vec<Code> {
+    let [size, _, local, ..] = parameters();
+    let mut body = strides(names, &mentioned(&code));
+    body.extend(code);
+    let used = mentioned(&body);
+    let mut draft = Draft::default();
+    [&size, &local].into_iter().for_each(|name| draft.mention(name));
+    for (number, name) in names.params.iter().enumerate().filter(|(_, name)| is_in(name, &used)) {
+        draft.fix(name, size.at(number));
     }
     body.into_iter().for_each(|code| draft.push(code));
     draft.finish()

@@ -43,8 +43,7 @@ pub fn kinds(nest: &Nest, kernel: usize, leaf: &Leaf) -> Result<(), &'static str
     if (lanes.is_some() || turned.is_some()) && !nest.exprs.accesses(leaf.body).all(at_point) {
         return Err("lanes that read what their neighbours write");
     }
-    let reads_itself = |leaf: &Leaf| nest.exprs.reads(leaf.body, leaf.target);
-    if leaf.aligned && (leaf.reduction.is_some() || reads_itself(leaf)) {
+    if leaf.aligned && (leaf.reduction.is_some() || leaf.reads(&nest.exprs, leaf.target)) {
         return Err("aligned stores of what can't be computed twice");
     }
     leaf.panels.as_ref().map_or(Ok(()), |panels| packed(nest, kernel, leaf, panels))
@@ -80,7 +79,7 @@ pub fn together(nest: &Nest, kernel: usize, together: &Together) -> Result<(), &
     let own: Vec<*const Leaf> = leaves.iter().map(std::ptr::from_ref).collect();
     let all = super::super::leaves(&nest.kernels[kernel].steps);
     let others = || all.iter().filter(|leaf| !own.contains(&std::ptr::from_ref(**leaf)));
-    let is_read = |buffer| others().any(|leaf| nest.exprs.reads(leaf.body, buffer));
+    let is_read = |buffer| others().any(|leaf| leaf.reads(&nest.exprs, buffer));
     match unstored.iter().all(|buffer| nest[*buffer].scope == Scope::Local(kernel) && !is_read(*buffer)) {
         true => Ok(()),
         false => Err("something is read that is not stored"),
@@ -160,7 +159,10 @@ fn is_covered(exprs: &Exprs, id: ExprId, parts: &[ExprId]) -> bool {
     }
     match &exprs[id] {
         Expr::Constant(_) => true,
-        Expr::Access(..) | Expr::Index(_) | Expr::Select(..) => false,
+        Expr::Access(..) | Expr::Index(_) => false,
+        Expr::Select(c, ..) => {
+            exprs.is_by_values(*c) && exprs.operands(id).iter().all(|operand| is_covered(exprs, *operand, parts))
+        }
         Expr::Unary(_, a) => is_covered(exprs, *a, parts),
         Expr::Binary(_, a, b) => is_covered(exprs, *a, parts) && is_covered(exprs, *b, parts),
     }

@@ -110,7 +110,7 @@ pub fn writers<'a>(nest: &Nest, kernel: &'a Kernel) -> Vec<Writer<'a>> {
 
 fn writers_in<'a>(nest: &Nest, work: &'a [Work], steps: &'a [Step], tile: Option<&'a Tile>) -> Vec<Writer<'a>> {
     let writer = |leaf: &'a Leaf| {
-        let goes_on = leaf.accumulate || nest.exprs.reads(leaf.body, leaf.target);
+        let goes_on = leaf.accumulate || leaf.reads(&nest.exprs, leaf.target);
         Writer { leaf, tile, work, starts: !goes_on, base: 0 }
     };
     let of_step = |step: &'a Step| match step {

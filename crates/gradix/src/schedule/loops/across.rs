@@ -7,15 +7,98 @@
 //! ```
 //!
 //! Column by column, all rows of `e` would be written and read again. With the sums in memory, each element is used for
-//! both while it is in a register.
+//! both while it is in a register. But each addition loads and stores its sum, which pays only where what is added is in
+//! a register already: so both ways are candidates, by what the leaves of a tile load and store.
 
 use super::place::Placed;
-use super::{Looping, pieces};
-use crate::nest::Leaf;
+use super::{Looping, Making, pieces};
+use crate::nest::{Buffer, Leaf, Step, Together};
 use crate::program::{Affine, BinaryOp, Cond, Constraint, Expr, Exprs, Range, ReduceOp, TensorId};
-use crate::schedule::{Group, Member};
+use crate::schedule::{Group, Member, Sums};
+use crate::target::cost;
+
+/// The leaves of a tile with some sums row by row, and what belongs to them.
+pub struct Tried {
+    pub making: Making,
+    pub steps: Vec<Step>,
+    buffers: Vec<Buffer>,
+    panels: Option<(usize, TensorId)>,
+    sums: Sums,
+}
 
 impl Looping<'_> {
+    /// The leaves of a tile with those sums row by row that make them load and store least, and what was considered, the
+    /// best first: of all that could be, one after the other is taken column by column as long as that helps.
+    pub fn least(
+        &mut self,
+        group: &Group,
+        part: &dyn Fn(&Member) -> Option<TensorId>,
+        making: &Making,
+    ) -> (Tried, Vec<Sums>) {
+        let mut best = self.with_sums(self.across(group), group, part, making);
+        let mut considered = vec![best.sums.clone()];
+        loop {
+            let without = |left_out: &usize| best.sums.by_rows.iter().copied().filter(|d| d != left_out).collect();
+            let fewer: Vec<Vec<usize>> = best.sums.by_rows.iter().map(without).collect();
+            let fewer = fewer.into_iter().map(|by_rows| self.with_sums(by_rows, group, part, making));
+            let fewer: Vec<Tried> = fewer.collect();
+            considered.extend(fewer.iter().map(|tried| tried.sums.clone()));
+            match fewer.into_iter().min_by(|a, b| a.sums.loads.total_cmp(&b.sums.loads)) {
+                Some(tried) if tried.sums.loads < best.sums.loads => best = tried,
+                _ => break,
+            }
+        }
+        considered.sort_by(|a, b| a.loads.total_cmp(&b.loads));
+        (self.buffers, self.panels) = (best.buffers.clone(), best.panels);
+        (best, considered)
+    }
+
+    fn with_sums(
+        &mut self,
+        by_rows: Vec<usize>,
+        group: &Group,
+        part: &dyn Fn(&Member) -> Option<TensorId>,
+        making: &Making,
+    ) -> Tried {
+        let (buffers, mut making) = (self.buffers.clone(), making.clone());
+        self.panels = None;
+        let inside = self.inside(group, part, &by_rows, &mut making);
+        let steps = self.steps(inside);
+        let loads = self.transfers(&steps);
+        let (panels, buffers) = (self.panels, std::mem::replace(&mut self.buffers, buffers));
+        Tried { making, steps, buffers, panels, sums: Sums { by_rows, loads } }
+    }
+
+    /// What leaves load and store, in vectors that lie side by side.
+    fn transfers(&self, steps: &[Step]) -> f64 {
+        let each = |step: &Step| match step {
+            Step::Tile(tile) => self.transfers(&tile.steps),
+            Step::Leaf(leaf) => self.transfers_of(leaf, &[], &[], 1),
+            Step::Together(Together { leaves, rows, unstored }) => {
+                let made: Vec<TensorId> = leaves.iter().map(|leaf| leaf.target).collect();
+                leaves.iter().map(|leaf| self.transfers_of(leaf, &made, unstored, rows.unwrap_or(1))).sum()
+            }
+        };
+        steps.iter().map(each).sum()
+    }
+
+    /// Those of a leaf, beside others that make something for it in registers, so many rows at a time.
+    fn transfers_of(&self, leaf: &Leaf, made: &[TensorId], unstored: &[TensorId], rows: usize) -> f64 {
+        let extents = self.extents(&leaf.loops);
+        let points: f64 = extents.iter().product();
+        let Some(innermost) = leaf.lanes().or(leaf.loops.len().checked_sub(1)) else { return 0.0 };
+        let (lanes, width) = (leaf.loops[innermost].variable, if leaf.lanes().is_some() { self.lanes } else { 1.0 });
+        let reads = self.exprs.accesses(leaf.body).filter(|(read, _)| *read != leaf.target && !made.contains(read));
+        let loads: f64 = reads.map(|(_, subscripts)| cost::access(subscripts, lanes)).sum();
+        let writes = match leaf.added(&self.exprs) {
+            // Loaded and stored.
+            Some(_) => 2.0 / rows as f64,
+            None if unstored.contains(&leaf.target) => 0.0,
+            None => 1.0 / extents[leaf.outputs..].iter().product::<f64>().max(1.0),
+        };
+        points / width * (loads + writes * cost::access(&leaf.subscripts, lanes))
+    }
+
     /// The members whose sums could be taken row by row: those that read a pointwise member at the same place.
     pub fn across(&self, group: &Group) -> Vec<usize> {
         let program = self.program;
@@ -63,16 +146,6 @@ impl Looping<'_> {
         let body = pieces::unmixed(exprs, body);
         Placed { outputs, reduction: None, accumulate: false, body, ..placed }
     }
-}
-
-/// A part that some leaf adds to away from what is added: then there is nothing to gain from going row by row.
-pub fn alone<'a>(exprs: &Exprs, fused: &[Vec<Leaf>], parts: &'a [(usize, TensorId)]) -> Option<&'a (usize, TensorId)> {
-    let is_alone = |leaves: &Vec<Leaf>, part: TensorId| {
-        let makes = |read: TensorId| read != part && leaves.iter().any(|leaf| leaf.target == read);
-        let idle = |leaf: &Leaf| !exprs.accesses(leaf.body).any(|(read, _)| makes(read));
-        leaves.iter().any(|leaf| leaf.target == part && idle(leaf))
-    };
-    parts.iter().find(|(_, part)| fused.iter().any(|leaves| is_alone(leaves, *part)))
 }
 
 /// Whether a leaf only copies each element onto itself.

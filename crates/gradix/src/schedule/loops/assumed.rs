@@ -8,9 +8,10 @@ use crate::program::{Affine, Range};
 impl Looping<'_> {
     /// The assumed number of values of each loop.
     pub fn extents(&self, loops: &[Loop]) -> Vec<f64> {
-        let of_work = self.ends.iter().map(|(last, _)| last.number()).max().unwrap_or(ITEM.number());
+        let of_work = self.ends.iter().map(|(last, _)| last.number()).max().unwrap_or(0).max(ITEM.number());
         let highest = loops.iter().map(|l| l.variable.number()).max().unwrap_or(0).max(of_work);
         let mut middle = vec![0.0; highest + 1];
+        (middle[FIRST.number()], middle[LAST.number()]) = (self.first, self.first + self.width - 1.0);
         self.ends.iter().for_each(|(last, value)| middle[last.number()] = *value);
         let mut extents = Vec::new();
         for l in loops {
@@ -32,7 +33,10 @@ impl Looping<'_> {
             (true, true) => (low, high.min(low + self.slab_extent(range) - 1.0)),
             (true, false) => (low, low + width - 1.0),
             (false, true) => (high - width + 1.0, high),
-            (false, false) => (0.0, width - 1.0),
+            (false, false) => {
+                let low = range.low.iter().map(|a| at(&a)).fold(f64::NEG_INFINITY, f64::max);
+                (low, range.high.iter().map(|a| at(&a)).fold(f64::INFINITY, f64::min))
+            }
         }
     }
 

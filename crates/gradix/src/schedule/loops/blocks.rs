@@ -1,9 +1,10 @@
 //! Blocks: an output `o` at which something is read as `w[o // 32, …, o % 32]` becomes two loops, over blocks and over
-//! the values in a block, so that subscripts contain no division.
+//! the values in a block, so that subscripts contain no division. So does an output of which some values are taken at a time.
 
 use super::place::Placed;
+use super::stairs::Ranges;
 use super::{Looping, Making};
-use crate::nest::LoopId;
+use crate::nest::{Kind, Leaf, Loop, LoopId};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Atom, Constraint, Expr, Range};
 use gradix_int::Int;
@@ -53,6 +54,29 @@ fn split(looping: &mut Looping, placed: Placed, making: &mut Making, position: u
     split.variables.insert(position, block);
     split.outputs += 1;
     split
+}
+
+/// A leaf with one of its outputs in blocks; so are the ranges that are given.
+pub fn cut(
+    looping: &mut Looping,
+    mut leaf: Leaf,
+    given: &mut Ranges,
+    (lane, block): (LoopId, LoopId),
+    size: &Int,
+) -> Leaf {
+    let mut rules = Split { lane, block, size: size.clone() };
+    leaf.body = Rewriter::default().rewrite(&mut looping.exprs, leaf.body, &mut rules);
+    leaf.subscripts = leaf.subscripts.iter().map(|s| rules.affine(s)).collect();
+    leaf.guards = leaf.guards.iter().map(|c: &Constraint| c.rebuilt(rules.affine(&c.affine))).collect();
+    let position = leaf.loops.iter().position(|l| l.variable == lane).expect("a loop of the leaf");
+    let whole = leaf.loops[position].range.clone();
+    let others = leaf.loops.iter_mut().map(|l| &mut l.range).chain(given.iter_mut().map(|(_, range)| range));
+    others.for_each(|range| *range = range.map(|bound| rules.affine(bound)));
+    leaf.loops[position].range = rules.in_block(&whole);
+    let range = whole.map(|bound| bound.floor_div(&rules.size));
+    leaf.loops.insert(position, Loop { variable: block, range, kind: Kind::Serial });
+    leaf.outputs += 1;
+    leaf
 }
 
 /// `lane` becomes `size*block + lane`, and its quotient `block`.

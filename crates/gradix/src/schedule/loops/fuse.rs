@@ -58,10 +58,14 @@ fn joined(exprs: &mut Exprs, leaf: &Leaf, group: &[Leaf], later: &[Vec<Leaf>]) -
     let at_point = |(target, subscripts): (TensorId, &[Affine])| {
         maker(target).is_none_or(|maker| maker.reduction.is_none() && maker.subscripts == subscripts)
     };
-    let reads = |reader: &Leaf, target: TensorId| exprs.reads(reader.body, target);
-    let free =
-        |other: &Leaf| !reads(other, leaf.target) && (!reads(&leaf, other.target) || maker(other.target).is_some());
-    let own = |other: &Leaf| other.target != leaf.target && !reads(other, leaf.target);
+    // What goes on from another leaf, or replaces some of what it makes, stays behind it.
+    let follows = |other: &Leaf| {
+        let alike = other.reduction.is_some() == leaf.reduction.is_some() && other.accumulate == leaf.accumulate;
+        other.target == leaf.target && !alike
+    };
+    let read_later = |other: &Leaf| leaf.reads(exprs, other.target) && maker(other.target).is_none();
+    let free = |other: &Leaf| !follows(other) && !other.reads(exprs, leaf.target) && !read_later(other);
+    let own = |other: &Leaf| other.target != leaf.target && !other.reads(exprs, leaf.target);
     let fits = exprs.accesses(leaf.body).all(at_point) && later.iter().flatten().all(free) && group.iter().all(own);
     fits.then_some(leaf)
 }

@@ -8,24 +8,27 @@ mod assumed;
 mod blocks;
 mod classes;
 mod fuse;
+mod masks;
 mod pack;
 mod parts;
 mod pieces;
 mod place;
 mod shape;
+mod stairs;
 mod stores;
 mod unread;
 
 pub use pack::{Parts, operands};
 pub use pieces::unmixed;
 
-use super::{Group, Member, Schedule, Slab};
+use super::{Group, Member, Schedule, Slab, Sums};
 use crate::nest::{Buffer, FIRST, Kernel, LAST, Leaf, LoopId, Scope, Step, Tile, Work};
 use crate::program::{
     Affine, Constraint, Definition, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, names, print,
 };
 use crate::scalar::Real;
 use crate::target::{Target, cost};
+use across::Tried;
 use gradix_int::Int;
 use std::collections::BTreeMap;
 
@@ -33,7 +36,7 @@ use std::collections::BTreeMap;
 /// registers and no pieces.
 pub fn loops(
     program: &Program,
-    groups: Vec<Group>,
+    mut groups: Vec<Group>,
     estimate: &[f64],
     (real, target): (Real, &Target),
     plain: bool,
@@ -52,10 +55,11 @@ pub fn loops(
         slabs: BTreeMap::new(),
         panels: None,
         width: 1.0,
+        first: 0.0,
         ends: Vec::new(),
         docs: print::definitions(program),
     };
-    groups.iter().for_each(|group| looping.group(group));
+    groups.iter_mut().for_each(|group| group.sums = looping.group(group));
     let Looping { exprs, buffers, kernels, slabs, .. } = looping;
     Schedule { groups, kernels, buffers, slabs, exprs, plain }
 }
@@ -102,9 +106,10 @@ struct Looping<'a> {
     slabs: BTreeMap<TensorId, Slab>,
     /// The buffer for packed operands that the leaves of a kernel share, which run one after the other.
     panels: Option<(usize, TensorId)>,
-    /// The height of the slab at hand.
+    /// The height of the slab at hand, and the first value of one in the middle.
     width: f64,
-    /// The last value along each further dimension of the grid, in an item that starts at 0.
+    first: f64,
+    /// The last value along each further dimension of the grid, in an item that starts at 0; and where a tile starts.
     ends: Vec<(LoopId, f64)>,
     /// The definitions as text.
     docs: Vec<String>,
@@ -125,7 +130,8 @@ struct Making {
 }
 
 impl Looping<'_> {
-    fn group(&mut self, group: &Group) {
+    /// Makes the kernels of a group; gives the sums that could be taken row by row.
+    fn group(&mut self, group: &Group) -> Vec<Sums> {
         let number = self.kernels.len();
         let doc = group.members.iter().map(|m| self.docs[m.definition].clone()).collect();
         let mut making = self.making(group, &self.program.definitions[group.members[0].definition], doc);
@@ -134,27 +140,16 @@ impl Looping<'_> {
             making.tile = making.variable("tile");
             making.context.push(Constraint::at_most(start.clone(), Affine::index(making.tile)));
             making.context.push(Constraint::at_most(Affine::index(making.tile), last.clone()));
+            self.ends.push((making.tile, self.first));
         }
         self.place_locals(group, &making, number);
         let partial = self.partials(group);
         let is_part = |m: &Member| partial.iter().find(|(d, _)| *d == m.definition).map(|(_, buffer)| *buffer);
-        let (mut across, buffers) = (self.across(group), self.buffers.len());
-        let (inside, mut making) = loop {
-            let mut making = making.clone();
-            self.buffers.truncate(buffers);
-            self.panels = None;
-            let inside = self.inside(group, &is_part, &across, &mut making);
-            let tried: Vec<_> = partial.iter().filter(|(d, _)| across.contains(d)).copied().collect();
-            match across::alone(&self.exprs, &inside, &tried) {
-                Some((definition, _)) => across.retain(|d| d != definition),
-                None => break (inside, making),
-            }
-        };
+        let (Tried { mut making, steps: inside, .. }, sums) = self.least(group, &is_part, &making);
         let mut before: Vec<Vec<Leaf>> = Vec::new();
         for member in &group.members {
             before.extend(is_part(member).map(|buffer| vec![self.cleared(member, buffer, &mut making)]));
         }
-        let inside = self.steps(inside);
         making.kernel.steps = self.steps(before);
         if making.tile == FIRST {
             making.kernel.steps.extend(inside);
@@ -167,6 +162,7 @@ impl Looping<'_> {
         for (definition, buffer) in partial {
             self.combined(&self.program.definitions[definition].clone(), buffer);
         }
+        sums
     }
 
     /// The leaves of a tile, those together that run together; members of `across` are summed row by row.
@@ -213,6 +209,9 @@ impl Looping<'_> {
             making.context.push(Constraint::at_most(low.clone(), Affine::index(*first)));
             making.context.push(Constraint::at_most(Affine::index(*last), high.clone()));
         }
+        let Work { low, high, .. } = &making.kernel.work[0];
+        let (low, high) = (low.estimate(&[], self.estimate), high.estimate(&[], self.estimate));
+        self.first = low + ((high - low) / 2.0 / self.width).floor().max(0.0) * self.width;
         let further = making.kernel.work[1..].iter().zip(&group.grid);
         self.ends = further.map(|(work, size)| (work.last, (size - 1) as f64)).collect();
         making

@@ -198,7 +198,11 @@ pub fn operands(exprs: &Exprs, id: ExprId, (row, lane): (LoopId, LoopId), parts:
                 Expr::Binary(_, a, b) => {
                     operands(exprs, *a, (row, lane), parts) && operands(exprs, *b, (row, lane), parts)
                 }
-                Expr::Select(..) => false,
+                // Values are chosen with masks.
+                Expr::Select(c, ..) => {
+                    exprs.is_by_values(*c)
+                        && exprs.operands(id).iter().all(|operand| operands(exprs, *operand, (row, lane), parts))
+                }
             };
         }
         _ if !has_access => return true,

@@ -3,7 +3,7 @@
 use super::blocks;
 use super::classes;
 use super::pieces::{self, Piece};
-use super::{Looping, Making, pack, shape};
+use super::{Looping, Making, masks, pack, shape, stairs};
 use crate::lift;
 use crate::nest::{FIRST, Kind, LAST, Leaf, Loop, LoopId, Work};
 use crate::program::{Affine, Constraint, Definition, ExprId, Range, TensorId};
@@ -96,11 +96,13 @@ impl Looping<'_> {
         if self.plain {
             return vec![leaf(placed, pieces::whole(placed))];
         }
+        let pieces = pieces::split(self, placed, making);
         let mut leaves: Vec<Leaf> =
-            pieces::split(self, placed, making).into_iter().map(|piece| leaf(placed, piece)).collect();
+            pieces.into_iter().flat_map(|piece| stairs::stairs(self, leaf(placed, piece), making)).collect();
         let number = self.kernels.len();
         for leaf in &mut leaves {
             shape::choose(self, leaf);
+            masks::mask(self, leaf, making);
             pack::pack(self, leaf, number);
         }
         leaves

@@ -55,9 +55,8 @@ impl Looping<'_> {
     /// Has the stores of one of some leaves aligned, if it makes no difference that some elements are computed twice: what is
     /// kept rather than what is local.
     fn align(&self, leaves: &mut [Leaf]) {
-        let reads_itself = |leaf: &Leaf| self.exprs.reads(leaf.body, leaf.target);
         let pointwise = |leaf: &Leaf| leaf.reduction.is_none();
-        if leaves.iter().any(|leaf| pointwise(leaf) && reads_itself(leaf)) {
+        if leaves.iter().any(|leaf| pointwise(leaf) && leaf.reads(&self.exprs, leaf.target)) {
             return;
         }
         let kept = leaves.iter().position(|leaf| pointwise(leaf) && !self.is_local(leaf.target));
@@ -83,9 +82,9 @@ impl Looping<'_> {
         let known = |row: &LoopId| leaves.iter().all(|leaf| !leaf.shares(*row) || leaf.added(&self.exprs).is_some());
         let rows = row.filter(|row| shares(row) && known(row)).map(|_| cost::TOGETHER_ROWS);
         let vectors = if rows.is_none() && reductions().next().is_some() { cost::TOGETHER_VECTORS } else { 1 };
-        let reads = |leaf: &Leaf, target| self.exprs.reads(leaf.body, target);
         let made = leaves.iter().filter(|leaf| leaf.reduction.is_none()).map(|leaf| leaf.target);
-        let unread = |target: &TensorId| self.is_local(*target) && !others.clone().any(|leaf| reads(leaf, *target));
+        let unread =
+            |target: &TensorId| self.is_local(*target) && !others.clone().any(|leaf| leaf.reads(&self.exprs, *target));
         let unstored = made.filter(unread).collect();
         let lanes = leaves.iter_mut().filter_map(|leaf| leaf.loops.last_mut());
         lanes.for_each(|l: &mut Loop| l.kind = Kind::Lanes(vectors));

@@ -34,8 +34,13 @@ pub fn functions<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     text(names.into_iter().map(function).chain([&MEMORY, &PARTIAL]))
 }
 
-/// What defines a function of the language.
+/// What defines a function of the language, or a power that is made of roots.
 pub fn function(name: &str) -> &'static Snippet {
+    match name {
+        "root" => return &ROOT,
+        "root3" => return &ROOT3,
+        _ => {}
+    }
     let Some(C::Function(file)) = scalar::function(name).map(|row| row.c()) else {
         panic!("'{name}' is not an elementary function");
     };
@@ -64,6 +69,8 @@ library! {
     LIMITS "limits.c": SELECT;
     MIN_MAX "min_max.c": SELECT;
     SQRT "sqrt.c": ;
+    ROOT "root.c": SELECT SQRT;
+    ROOT3 "root3.c": SIGNS ROOT;
     REDUCE "reduce.c": MEMORY;
     MASKS "masks.c": IOTA;
     EVENLY "evenly.c": ;
