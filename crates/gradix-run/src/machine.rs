@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use gradix::Int;
 use gradix::emit::c::parts::parts;
-use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Scope, Verified};
+use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Nest, Scope, Verified};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 use gradix::timings::timed;
 
@@ -370,7 +370,7 @@ impl<T: Element> Call<'_, T> {
 /// The plan is that of sizes whose checks hold, and the arrays have the elements that the nest touches.
 unsafe fn on_device<T: Element>(
     kernels: &cuda::Kernels,
-    nest: &nest::Nest,
+    nest: &Nest,
     plan: &mut Plan,
     memory: &Memory,
     inputs: &[*const T],

@@ -297,6 +297,7 @@ impl Code {
                 let (length, value) = (length.as_ref().map(new), value.as_ref().map(new));
                 Code::Declare { name: new(name), constant: *constant, length, value }
             }
+            Code::Shared { name, length } => Code::Shared { name: new(name), length: new(length) },
             Code::Assign(a, b) => Code::Assign(new(a), new(b)),
             Code::Advance(a, b) => Code::Advance(new(a), new(b)),
             Code::Do(value) => Code::Do(new(value)),

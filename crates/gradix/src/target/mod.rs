@@ -137,10 +137,12 @@ pub const SM_90: Target = Target {
 };
 
 impl Target {
-    /// The machines that have a name: processors from wide vectors to narrow ones, and a GPU.
-    pub const PRESETS: [Target; 5] = [AVX512, AVX2, NEON, PORTABLE, SM_90];
+    /// The processors that have a name, from wide vectors to narrow ones.
+    pub const PRESETS: [Target; 4] = [AVX512, AVX2, NEON, PORTABLE];
+    /// The GPUs that have a name.
+    pub const DEVICES: [Target; 1] = [SM_90];
 
-    /// The preset of this name.
+    /// The preset of this name, or the GPU.
     ///
     /// ```
     /// use gradix::scalar::Real;
@@ -149,7 +151,7 @@ impl Target {
     /// assert_eq!(Target::named("abacus"), None);
     /// ```
     pub fn named(name: &str) -> Option<Target> {
-        Target::PRESETS.into_iter().find(|target| target.name == name)
+        Target::PRESETS.into_iter().chain(Target::DEVICES).find(|target| target.name == name)
     }
 
     /// How many numbers a vector has.
