@@ -19,6 +19,12 @@ GX_FUNCTION gx_t gx_sigmoid(gx_t x) {
 
 GX_FUNCTION gx_t gx_softplus(gx_t x) { return (x > 0 ? x : x < 0 ? (gx_t)0 : x) + log1p(exp(-fabs(x))); }
 
+/* x^0.5, as a power: 0 for -0 and infinite for minus infinity. */
+GX_FUNCTION gx_t gx_root(gx_t x) { return x == -GX_INF ? GX_INF : sqrt(x + (gx_t)0); }
+
+/* x^1.5, within two roundings. */
+GX_FUNCTION gx_t gx_root3(gx_t x) { return (x == -GX_INF ? GX_INF : sqrt(x + (gx_t)0)) * fabs(x); }
+
 /* The derivative of lgamma, in double precision: up to 10 by the recurrence, then the asymptotic series; below 0 by
  * reflection. */
 static __device__ gx_t gx_digamma(gx_t argument) {

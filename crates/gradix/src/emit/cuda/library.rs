@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 /// The text that defines whole numbers and what is called.
 pub fn text(called: &BTreeSet<String>) -> String {
-    let unary = UnaryOp::ALL.iter().map(|op| (op.name(), 1));
+    // Powers with a half in the exponent are made of two roots, which are no functions of the language.
+    let unary = UnaryOp::ALL.iter().map(|op| op.name()).chain(["root", "root3"]).map(|name| (name, 1));
     let binary = BinaryOp::FUNCTIONS.iter().map(|(name, _)| (*name, 2));
     let own: Vec<&str> = OWN.split("\n\n").collect();
     let mut text = WHOLE.to_string();
