@@ -86,7 +86,8 @@ impl Scheduling<'_> {
         let row = definition.rank.checked_sub(1).filter(|_| count > 1)?;
         let terms = &definition.indices[definition.rank..];
         let moves = terms.iter().any(|i| i.range.low.iter().chain(&i.range.high).any(|b| b.uses_index(row)));
-        (!moves).then_some((row, power_of_two(sizes[row], count)))
+        let rows = power_of_two(sizes[row], count);
+        (!moves && rows > 1).then_some((row, rows))
     }
 
     /// The kernel in which blocks share terms; parts of sums go to a buffer.
