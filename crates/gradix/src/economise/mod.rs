@@ -56,6 +56,8 @@ use work::{Work, elements, work};
 
 /// More sweeps than any program is known to need.
 const MAX_SWEEPS: usize = 24;
+/// More times than any program is known to need until nothing changes.
+const MAX_AGAIN: usize = 3;
 
 /// The program with fewer operations. `estimate` has an assumed value for every param.
 ///
@@ -82,18 +84,30 @@ fn economise_within(program: &Program, estimate: &[f64], large: f64) -> Result<P
     }
     let named = program.params.iter().map(|param| param.name.clone());
     let assumed: HashMap<String, f64> = named.zip(estimate.iter().copied()).collect();
-    let mut prepared = prepared(program)?;
-    zeros::leave_out(&mut prepared);
-    let mut best = settled(prepared)?;
-    let sizes = work::sizes(&best, &assumed);
+    let mut best = economised(program, &assumed, large)?;
+    // What is settled may be seen in another way: what comes out stays as it is.
+    for _ in 0..MAX_AGAIN {
+        let again = economised(&best, &assumed, large)?;
+        if again == best {
+            break;
+        }
+        best = again;
+    }
+    Ok(best)
+}
+
+/// The program with fewer operations, until nothing saves any more.
+fn economised(program: &Program, assumed: &HashMap<String, f64>, large: f64) -> Result<Program, Diagnostic> {
+    let mut best = settled(prepared(program)?)?;
+    let sizes = work::sizes(&best, assumed);
     if orient::orient(&mut best, &sizes) {
         best = settled(best)?;
     }
-    let mut before = works(&best, &assumed);
+    let mut before = works(&best, assumed);
     for _ in 0..MAX_SWEEPS {
-        let next = sweep(&best, &before, &assumed, large).and_then(|next| settled(next).ok());
-        let next = next.map(|next| (works(&next, &assumed), next)).filter(|(after, _)| is_cheaper(after, &before));
-        let absorbed = || absorbed(&best, &assumed).map(|next| (works(&next, &assumed), next));
+        let next = sweep(&best, &before, assumed, large).and_then(|next| settled(next).ok());
+        let next = next.map(|next| (works(&next, assumed), next)).filter(|(after, _)| is_cheaper(after, &before));
+        let absorbed = || absorbed(&best, assumed).map(|next| (works(&next, assumed), next));
         let Some(next) = next.or_else(absorbed) else { break };
         (before, best) = next;
     }
@@ -123,19 +137,24 @@ pub fn prepared(program: &Program) -> Result<Program, Diagnostic> {
     Ok(program)
 }
 
-/// Simplified, and equal definitions computed once.
+/// Simplified, without terms that are zero, and equal definitions computed once.
 fn settled(mut program: Program) -> Result<Program, Diagnostic> {
     let mut taken = names::taken(&program);
-    simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
-    if straighten::straighten(&mut program) {
-        simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
-    }
     for _ in 0..MAX_SWEEPS {
-        let context = program.size_context();
-        if !share::share(&mut program, &context) {
+        simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
+        if straighten::straighten(&mut program) {
+            simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
+        }
+        for _ in 0..MAX_SWEEPS {
+            let context = program.size_context();
+            if !share::share(&mut program, &context) {
+                break;
+            }
+            simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
+        }
+        if !zeros::leave_out(&mut program) {
             break;
         }
-        simplify::run(&mut program, HashSet::new(), &mut taken, false)?;
     }
     Ok(program)
 }

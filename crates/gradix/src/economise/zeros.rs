@@ -5,19 +5,26 @@
 //! y[i, d] = sum[j] p[i, j] * v[j, d]                 y[i, d] = sum[j in 0..=i] p[i, j] * v[j, d]
 //! ```
 
-use crate::domain::guard;
+use crate::domain::{guard, system};
 use crate::program::build::Product;
 use crate::program::{Constraint, Definition, Expr, ExprId, Exprs, Program, ReduceOp, Relation};
 
-/// Restricts sums to where no factor is zero, as far as a condition has to do with both outputs and terms.
-pub fn leave_out(program: &mut Program) {
+/// Restricts sums to where no factor is zero, as far as a condition has to do with both outputs and terms, and tells whether
+/// there was anything to leave out.
+pub fn leave_out(program: &mut Program) -> bool {
     let sums = |d: &&mut Definition| d.reduction == Some(ReduceOp::Sum);
-    let mut definitions = program.definitions.clone();
+    let (mut definitions, context, mut found) = (program.definitions.clone(), program.size_context(), false);
     for site in definitions.iter_mut().filter(sums) {
-        let more = restrictions(program, site);
+        let mut more = restrictions(program, site);
+        if !more.is_empty() {
+            let known = [context.as_slice(), &site.domain()].concat();
+            more.retain(|constraint| !system::implies(&known, constraint));
+        }
+        found |= !more.is_empty();
         site.conditions.extend(more);
     }
     program.definitions = definitions;
+    found
 }
 
 fn restrictions(program: &Program, site: &Definition) -> Vec<Constraint> {
