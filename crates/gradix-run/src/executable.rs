@@ -26,6 +26,7 @@ use gradix::target::SM_90;
 use gradix::timings::timed;
 
 use crate::array::{Array, element_count};
+use crate::cuda::Stream;
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::gradient::shape;
@@ -253,6 +254,39 @@ impl Executable {
             }
         }
         Ok(())
+    }
+
+    /// Starts the computation on a stream of the GPU, on arrays that are there already, given by their addresses; whoever waits for
+    /// the stream finds the results. An error says why there is no GPU to do so.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run_at`](Self::run_at), of memory of the first device, from the start of the computation on the stream to its
+    /// end; the stream is one of that device and lives until this executable is dropped or runs on another one.
+    pub unsafe fn run_on_device(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[u64],
+        outputs: &[u64],
+        stream: Stream,
+    ) -> Result<(), Diagnostic> {
+        self.prepare(sizes)?;
+        let prepared = self.prepared.as_ref().expect("just prepared");
+        if inputs.len() != prepared.inputs.len() || outputs.len() != prepared.outputs.len() {
+            return Err(failed("the arrays do not fit the sizes"));
+        }
+        match &mut self.engine {
+            Engine::Machine(machine) if !prepared.refused && machine.is_cuda() => {
+                // SAFETY: as the caller promises. The machine is prepared for these sizes.
+                let whole = unsafe { machine.run_on_device(sizes, inputs, outputs, stream) };
+                let whole = whole.map_err(|note| failed(note.to_string()))?;
+                if whole { Ok(()) } else { Err(interrupt::stopped()) }
+            }
+            Engine::Machine(_) | Engine::Interp => {
+                let why: Vec<String> = self.notes.drain(..).map(|note| note.to_string()).collect();
+                Err(failed(format!("what is on a GPU can't be computed: {}", why.join("; "))))
+            }
+        }
     }
 
     /// Computes the results from arrays by name, as [`interp`] does.

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use gradix::Int;
 use gradix::emit::c::parts::parts;
-use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Nest, Scope, Verified};
+use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Scope, Verified};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 use gradix::timings::timed;
 
 use crate::buffers::{Block, padded};
-use crate::cuda::{self, Memory};
+use crate::cuda::{self, Memory, Stream};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::layout;
@@ -154,9 +154,9 @@ impl Machine {
             self.plan = Some(self.compiled.plan(sizes)?);
         }
         let Some(plan) = &self.plan else { return Ok(()) };
-        if let Code::Cuda(kernels) = &self.compiled.code {
-            let fits = self.device.provide(kernels, &self.compiled.nest, &plan.bytes)?;
-            return if fits { Ok(()) } else { Err(Note::new("the arrays do not fit into the memory of the GPU")) };
+        if self.is_cuda() {
+            // A run gets memory when it knows on which stream it will be.
+            return Ok(());
         }
         let threads = threads.min(plan.kernels.iter().map(|kernel| kernel.items).max().unwrap_or(0)).max(1);
         let lack = |block: &Block, bytes: usize| block.bytes() < bytes;
@@ -199,13 +199,13 @@ impl Machine {
         outputs: &[*mut T],
         threads: usize,
     ) -> Result<bool, Note> {
-        let Compiled { code, dtype, nest, .. } = &*self.compiled;
-        let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
-        assert_eq!(*dtype, T::DTYPE, "the program was compiled for another type of numbers");
-        if let Code::Cuda(kernels) = code {
-            // SAFETY: as the caller promises; the plan is that of these sizes.
-            return unsafe { on_device(kernels, nest, plan, &self.device, inputs, outputs) };
+        assert_eq!(self.compiled.dtype, T::DTYPE, "the program was compiled for another type of numbers");
+        if self.is_cuda() {
+            // SAFETY: as the caller promises.
+            return unsafe { self.run_from_host(sizes, inputs, outputs) };
         }
+        let Compiled { code, nest, .. } = &*self.compiled;
+        let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
         let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
         let pointer = |(number, buffer): (usize, &Buffer)| match buffer.scope {
             Scope::Input(position) => inputs[position].cast_mut(),
@@ -226,6 +226,89 @@ impl Machine {
             unsafe { call.kernel(kernel, &mut kernels[kernel]) }
         });
         Ok(whole)
+    }
+
+    /// Starts the kernels on a stream of the GPU, on arrays that are there already, and does not wait for them; `false` if that was
+    /// stopped. [`prepare`](Self::prepare) has been called with the same sizes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Executable::run_on_device`](crate::Executable::run_on_device).
+    pub unsafe fn run_on_device(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[u64],
+        outputs: &[u64],
+        stream: Stream,
+    ) -> Result<bool, Note> {
+        let Compiled { code, nest, .. } = &*self.compiled;
+        let Code::Cuda(kernels) = code else { return Err(Note::new("it was not compiled for a GPU")) };
+        let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
+        let (gpu, device) = (kernels.gpu(), &mut self.device);
+        gpu.driver().aside(|| {
+            device.begin(gpu, stream)?;
+            let start = device.temporaries(gpu, plan.temporary_bytes)?;
+            let address = |(number, buffer): (usize, &Buffer)| match buffer.scope {
+                Scope::Input(position) => inputs[position],
+                Scope::Output(position) => outputs[position],
+                Scope::Run => start + plan.offsets[number] as u64,
+                Scope::Local(_) => 0,
+            };
+            let addresses: Vec<u64> = nest.buffers.iter().enumerate().map(address).collect();
+            let items: Vec<usize> = plan.kernels.iter().map(|share| share.items).collect();
+            let loaded = plan.loaded.clone().expect("the plan has kernels for these sizes");
+            let mut failed = None;
+            let whole = plan.stages.run(&mut plan.numbers, &mut |number, sizes| {
+                // SAFETY: as the caller promises; the plan is that of sizes whose checks hold.
+                failed = unsafe { kernels.launch(&loaded, (number, items[number]), sizes, &addresses, stream) }.err();
+                failed.is_none()
+            });
+            device.end(gpu, stream)?;
+            failed.map_or(Ok(whole), Err)
+        })
+    }
+
+    /// Copies arguments to the GPU, runs all stages, and copies results back; `false` if the run was interrupted.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn run_from_host<T: Element>(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[*const T],
+        outputs: &[*mut T],
+    ) -> Result<bool, Note> {
+        let compiled = self.compiled.clone();
+        let Code::Cuda(kernels) = &compiled.code else { unreachable!("the code is for a GPU") };
+        let (gpu, stream, nest) = (kernels.gpu(), Stream::default(), &compiled.nest);
+        let bytes = self.plan.as_ref().map_or_else(Vec::new, |plan| plan.bytes.clone());
+        self.device.settle()?;
+        let (mut given, mut made, mut copies) = (vec![0; inputs.len()], vec![0; outputs.len()], Vec::new());
+        let touched = nest.touched();
+        let is_touched = |(number, _): &(usize, &Buffer)| touched.contains(&TensorId(*number as u32));
+        for (number, buffer) in nest.buffers.iter().enumerate().filter(is_touched) {
+            match buffer.scope {
+                Scope::Input(position) => {
+                    given[position] = self.device.array(gpu, number, bytes[number])?;
+                    // SAFETY: as the caller promises.
+                    unsafe { gpu.driver().upload(given[position], inputs[position].cast(), bytes[number])? };
+                }
+                Scope::Output(position) => {
+                    made[position] = self.device.array(gpu, number, bytes[number])?;
+                    copies.push((position, bytes[number]));
+                }
+                Scope::Run | Scope::Local(_) => {}
+            }
+        }
+        // SAFETY: all arrays that are touched are on the device.
+        let whole = unsafe { self.run_on_device(sizes, &given, &made, stream) };
+        self.device.settle()?;
+        for (position, bytes) in copies {
+            // SAFETY: as the caller promises.
+            unsafe { gpu.driver().download(outputs[position].cast(), made[position], bytes)? };
+        }
+        whole
     }
 
     /// The bytes that are held besides inputs and outputs.
@@ -361,49 +444,6 @@ impl<T: Element> Call<'_, T> {
             (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
         }
     }
-}
-
-/// Copies arguments to the GPU, runs all stages, and copies results back; `false` if the run was interrupted.
-///
-/// # Safety
-///
-/// The plan is that of sizes whose checks hold, and the arrays have the elements that the nest touches.
-unsafe fn on_device<T: Element>(
-    kernels: &cuda::Kernels,
-    nest: &Nest,
-    plan: &mut Plan,
-    memory: &Memory,
-    inputs: &[*const T],
-    outputs: &[*mut T],
-) -> Result<bool, Note> {
-    let (addresses, driver) = (memory.addresses(), kernels.driver());
-    let loaded = plan.loaded.clone().expect("the plan has kernels for these sizes");
-    for ((buffer, &at), &bytes) in nest.buffers.iter().zip(&addresses).zip(&plan.bytes).filter(|((_, at), _)| **at != 0)
-    {
-        if let Scope::Input(position) = buffer.scope {
-            // SAFETY: as the caller promises.
-            unsafe { driver.upload(at, inputs[position].cast(), bytes)? };
-        }
-    }
-    let items: Vec<usize> = plan.kernels.iter().map(|share| share.items).collect();
-    let mut failed = None;
-    let whole = plan.stages.run(&mut plan.numbers, &mut |number, sizes| {
-        // SAFETY: as the caller promises.
-        failed = unsafe { kernels.launch(&loaded, number, sizes, &addresses, items[number]) }.err();
-        failed.is_none()
-    });
-    if let Some(note) = failed {
-        return Err(note);
-    }
-    driver.wait()?;
-    for ((buffer, &at), &bytes) in nest.buffers.iter().zip(&addresses).zip(&plan.bytes).filter(|((_, at), _)| **at != 0)
-    {
-        if let Scope::Output(position) = buffer.scope {
-            // SAFETY: as the caller promises.
-            unsafe { driver.download(outputs[position].cast(), at, bytes)? };
-        }
-    }
-    Ok(whole)
 }
 
 fn too_large() -> Note {

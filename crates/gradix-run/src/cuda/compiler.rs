@@ -26,8 +26,15 @@ fn candidates() -> Vec<PathBuf> {
         return vec![named.into()];
     }
     let names = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "nvrtc64_120_0.dll"];
-    let folders = ["", "/usr/local/cuda/lib64"];
-    folders.iter().flat_map(|folder| names.iter().map(move |name| PathBuf::from(folder).join(name))).collect()
+    let folders = ["", "/usr/local/cuda/lib64"].map(PathBuf::from).into_iter().chain(of_packages());
+    folders.flat_map(|folder| names.map(|name| folder.join(name))).collect()
+}
+
+/// Where Python packages of the environment that is active have it.
+fn of_packages() -> Vec<PathBuf> {
+    let roots = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(env::var_os).map(PathBuf::from);
+    let versions = roots.filter_map(|root| std::fs::read_dir(root.join("lib")).ok()).flatten().flatten();
+    versions.map(|version| version.path().join("site-packages/nvidia/cuda_nvrtc/lib")).collect()
 }
 
 impl Compiler {
@@ -67,6 +74,38 @@ impl Compiler {
 
     fn ask(&self, status: Status) -> Result<(), Note> {
         if status == 0 { Ok(()) } else { Err(Note::new(format!("the compiler for CUDA fails ({status})"))) }
+    }
+
+    /// Code for a device of this capability: its own, or that of the nearest older one that the compiler knows, which the driver
+    /// translates.
+    pub fn compile_for(&self, text: &str, capability: u32, narrow: bool) -> Result<Vec<u8>, Note> {
+        let known = self.capabilities()?;
+        match known.iter().copied().filter(|known| *known <= capability).max() {
+            Some(own) => self.compile(text, own, narrow, own != capability),
+            None => {
+                let least = known.iter().min().copied().unwrap_or_default();
+                let version = &self.version;
+                Err(Note::new(format!(
+                    "the compiler of CUDA {version} has no code for this GPU: {capability} is below {least}"
+                ))
+                .hint("an older compiler has; name it in $GRADIX_NVRTC"))
+            }
+        }
+    }
+
+    /// The capabilities of the devices that it has code for.
+    fn capabilities(&self) -> Result<Vec<u32>, Note> {
+        type Tell = unsafe extern "C" fn(*mut c_int) -> Status;
+        let mut count: c_int = 0;
+        // SAFETY: these are the functions of NVRTC since 11.2, which write a number and so many numbers.
+        unsafe {
+            let (many, all): (Tell, Tell) =
+                (self.function("nvrtcGetNumSupportedArchs")?, self.function("nvrtcGetSupportedArchs")?);
+            self.ask(many(&raw mut count))?;
+            let mut known: Vec<c_int> = vec![0; usize::try_from(count).unwrap_or(0)];
+            self.ask(all(known.as_mut_ptr()))?;
+            Ok(known.into_iter().filter_map(|one| u32::try_from(one).ok()).collect())
+        }
     }
 
     /// Code for a device of this capability; PTX, which any later one takes, if `portable`.

@@ -51,7 +51,7 @@ functions! {
     attribute "cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
     retain "cuDevicePrimaryCtxRetain" (*mut *mut c_void, c_int);
     set_current "cuCtxSetCurrent" (*mut c_void);
-    synchronize "cuCtxSynchronize" ();
+    current "cuCtxGetCurrent" (*mut *mut c_void);
     load "cuModuleLoadData" (*mut *mut c_void, *const c_void);
     unload "cuModuleUnload" (*mut c_void);
     function "cuModuleGetFunction" (*mut *mut c_void, *mut c_void, *const c_char);
@@ -65,10 +65,24 @@ functions! {
     );
     error "cuGetErrorString" (Status, *mut *const c_char);
     event "cuEventCreate" (*mut *mut c_void, c_uint);
+    reach "cuEventSynchronize" (*mut c_void);
+    after "cuStreamWaitEvent" (*mut c_void, *mut c_void, c_uint);
     record "cuEventRecord" (*mut c_void, *mut c_void);
     elapsed "cuEventElapsedTime" (*mut f32, *mut c_void, *mut c_void);
     destroy "cuEventDestroy_v2" (*mut c_void);
 }
+
+/// A queue of work on the device, by the handle that the driver or a framework gave it; the default one is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream(pub u64);
+
+/// A place in the work of a stream.
+pub struct Event(*mut c_void);
+
+// SAFETY: as for functions.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
 
 /// The driver, and the first device's context.
 pub struct Driver {
@@ -78,6 +92,8 @@ pub struct Driver {
     pub name: String,
     /// Its compute capability, as in 90.
     pub capability: u32,
+    /// The version of CUDA that the driver is for, as in 12.4.
+    pub version: String,
     // The functions are its.
     _library: Library,
 }
@@ -94,6 +110,15 @@ fn names() -> Vec<PathBuf> {
 }
 
 const OLDEST: c_int = 11_000;
+/// A version as people write it.
+fn dotted(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn too_old(why: &str) -> Note {
+    Note::new(format!("the CUDA driver is too old: {why}")).hint("install a newer driver of NVIDIA's")
+}
+
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
 
@@ -109,9 +134,15 @@ impl Driver {
         let library = library.ok_or_else(missing)?;
         // SAFETY: these are functions of the driver's interface since CUDA 11.
         let functions = unsafe { Functions::of(&library) };
-        let functions = functions.map_err(|error| Note::new(format!("the CUDA driver is too old: {error}")))?;
-        let mut driver =
-            Driver { functions, context: ptr::null_mut(), name: String::new(), capability: 0, _library: library };
+        let functions = functions.map_err(|error| too_old(&error.to_string()))?;
+        let mut driver = Driver {
+            functions,
+            context: ptr::null_mut(),
+            name: String::new(),
+            capability: 0,
+            version: String::new(),
+            _library: library,
+        };
         driver.open()?;
         Ok(driver)
     }
@@ -125,11 +156,13 @@ impl Driver {
             self.ask((own.init)(0))?;
             self.ask((own.version)(&raw mut version))?;
             if version < OLDEST {
-                return Err(Note::new(format!("the CUDA driver is too old ({version}, {OLDEST} is needed)")));
+                return Err(too_old(&format!("it is for CUDA {}, and {} is needed", dotted(version), dotted(OLDEST))));
             }
+            self.version = dotted(version);
             self.ask((own.count)(&raw mut count))?;
             if count == 0 {
-                return Err(Note::new("there is no CUDA device"));
+                let hint = "a device may be hidden by $CUDA_VISIBLE_DEVICES";
+                return Err(Note::new("the CUDA driver finds no device").hint(hint));
             }
             self.ask((own.device)(&raw mut device, 0))?;
             self.ask((own.name)(name.as_mut_ptr(), name.len() as c_int - 1, device))?;
@@ -154,7 +187,10 @@ impl Driver {
         let known = unsafe { (self.functions.error)(status, &raw mut text) } == 0 && !text.is_null();
         // SAFETY: it is a text of the driver's.
         let text = if known { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() } else { String::new() };
-        Err(Note::new(format!("CUDA fails: {text} ({status})")))
+        let note = Note::new(format!("CUDA fails: {text} ({status})"));
+        // After these, every call of the process fails.
+        const LOST: [Status; 6] = [46, 214, 700, 702, 719, 999];
+        Err(if LOST.contains(&status) { note.hint("the device is lost to this process; start it again") } else { note })
     }
 
     fn current(&self) -> Result<&Functions, Note> {
@@ -208,48 +244,89 @@ impl Driver {
         if bytes == 0 { Ok(()) } else { self.ask(unsafe { (own.download)(to.cast(), from, bytes) }) }
     }
 
-    /// Starts a kernel that takes one argument by value.
+    /// Starts a kernel on a stream, with so many blocks of so many threads; it takes one argument by value.
     ///
     /// # Safety
     ///
     /// The kernel takes these bytes, and does nothing but what is right with these blocks and threads.
-    pub unsafe fn launch(&self, kernel: Function, blocks: u32, threads: u32, call: &mut [u64]) -> Result<(), Note> {
+    pub unsafe fn launch(
+        &self,
+        kernel: Function,
+        (blocks, threads): (u32, u32),
+        call: &mut [u64],
+        stream: Stream,
+    ) -> Result<(), Note> {
         let own = self.current()?;
         let mut arguments: [*mut c_void; 1] = [call.as_mut_ptr().cast()];
-        let (none, stream) = (ptr::null_mut(), ptr::null_mut());
+        let (none, stream) = (ptr::null_mut(), stream.0 as *mut c_void);
         // SAFETY: as the caller promises; the driver copies the argument before it returns.
         self.ask(unsafe {
             (own.launch)(kernel.0, blocks, 1, 1, threads, 1, 1, 0, stream, arguments.as_mut_ptr(), none)
         })
     }
 
-    /// Waits until all that was started is done.
-    pub fn wait(&self) -> Result<(), Note> {
-        let own = self.current()?;
-        // SAFETY: it takes nothing.
-        self.ask(unsafe { (own.synchronize)() })
+    /// What is reached when all that was started on a stream so far is done.
+    pub fn mark(&self, stream: Stream) -> Result<Event, Note> {
+        let (own, mut event) = (self.current()?, ptr::null_mut());
+        // SAFETY: the driver writes a handle; whoever gave the stream keeps it alive during the call.
+        self.ask(unsafe { (own.event)(&raw mut event, 0) })?;
+        // SAFETY: as above.
+        self.ask(unsafe { (own.record)(event, stream.0 as *mut c_void) })?;
+        Ok(Event(event))
     }
 
-    /// The seconds that the device takes for what is started inside.
-    pub fn timed(&self, inside: &mut dyn FnMut() -> Result<(), Note>) -> Result<f64, Note> {
+    /// Lets what is started on a stream from now on wait for an event.
+    pub fn let_wait(&self, stream: Stream, event: &Event) -> Result<(), Note> {
         let own = self.current()?;
-        let mut events = [ptr::null_mut(); 2];
-        for event in &mut events {
-            // SAFETY: the driver writes a handle.
-            self.ask(unsafe { (own.event)(event, 0) })?;
+        // SAFETY: the event is there, and the stream as in `mark`.
+        self.ask(unsafe { (own.after)(stream.0 as *mut c_void, event.0, 0) })
+    }
+
+    /// Waits until an event is reached.
+    pub fn reach(&self, event: &Event) -> Result<(), Note> {
+        let own = self.current()?;
+        // SAFETY: the event is there.
+        self.ask(unsafe { (own.reach)(event.0) })
+    }
+
+    /// Forgets an event; what waits for it goes on doing so.
+    pub fn forget(&self, event: Event) {
+        if let Ok(own) = self.current() {
+            // SAFETY: nobody has it any more.
+            let _ = unsafe { (own.destroy)(event.0) };
         }
-        let (mut milliseconds, stream) = (0.0f32, ptr::null_mut());
-        // SAFETY: the events were just made.
-        let record = |event: *mut c_void| self.ask(unsafe { (own.record)(event, stream) });
-        record(events[0])?;
-        inside()?;
-        record(events[1])?;
-        self.wait()?;
-        // SAFETY: both events have been reached.
-        self.ask(unsafe { (own.elapsed)(&raw mut milliseconds, events[0], events[1]) })?;
-        // SAFETY: nobody uses them any more.
-        let _ = events.map(|event| unsafe { (own.destroy)(event) });
+    }
+
+    /// The seconds between two events, which have been reached.
+    pub fn between(&self, start: &Event, end: &Event) -> Result<f64, Note> {
+        let (own, mut milliseconds) = (self.current()?, 0.0f32);
+        // SAFETY: the events are there.
+        self.ask(unsafe { (own.elapsed)(&raw mut milliseconds, start.0, end.0) })?;
         Ok(f64::from(milliseconds) * 1e-3)
+    }
+
+    /// Does something, and leaves the context of the calling thread as it was: frameworks have their own.
+    pub fn aside<T>(&self, what: impl FnOnce() -> T) -> T {
+        let mut before = ptr::null_mut();
+        // SAFETY: the driver writes a handle, which is that of a context or null.
+        let known = unsafe { (self.functions.current)(&raw mut before) } == 0;
+        let done = what();
+        if known && before != self.context && !before.is_null() {
+            // SAFETY: it was current before.
+            let _ = unsafe { (self.functions.set_current)(before) };
+        }
+        done
+    }
+
+    /// The seconds that the device takes for what is started inside, on the default stream.
+    pub fn timed(&self, inside: &mut dyn FnMut() -> Result<(), Note>) -> Result<f64, Note> {
+        let start = self.mark(Stream::default())?;
+        let done = inside();
+        let end = self.mark(Stream::default())?;
+        self.reach(&end)?;
+        let seconds = self.between(&start, &end);
+        [start, end].into_iter().for_each(|event| self.forget(event));
+        done.and(seconds)
     }
 }
 

@@ -3,26 +3,33 @@
 
 #![allow(unsafe_code, reason = "kernels take raw addresses")]
 
+mod arrays;
 mod compiler;
 mod driver;
+mod memory;
 mod narrow;
+pub mod peak;
 
+pub use arrays::Arrays;
 pub use compiler::Compiler;
-pub use driver::Driver;
+pub use driver::{Driver, Stream};
+pub use memory::{Block, Memory};
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use gradix::emit::cuda::threads;
-use gradix::nest::{Nest, Real, Scope};
+use gradix::nest::{Nest, Real};
 
 use crate::native::{Cache, Key, Settings};
 use crate::note::Note;
 use driver::{Function, Handle};
+use memory::Pool;
 
 /// The first device, and the compiler for it.
 pub struct Gpu {
     driver: Driver,
     compiler: Compiler,
+    pool: Pool,
 }
 
 /// Changes with the interface between kernels and what calls them.
@@ -34,13 +41,31 @@ impl Gpu {
     /// The device of this process; an error says what is missing.
     pub fn get() -> Result<Arc<Gpu>, Note> {
         static GPU: OnceLock<Result<Arc<Gpu>, Note>> = OnceLock::new();
-        let load = || Ok(Arc::new(Gpu { driver: Driver::load()?, compiler: Compiler::load()? }));
+        let load = || {
+            let (driver, compiler) = (Driver::load()?, Compiler::load()?);
+            Ok(Arc::new(Gpu { driver, compiler, pool: Pool::default() }))
+        };
         GPU.get_or_init(load).clone()
     }
 
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.driver.name
+    }
+
+    /// The driver.
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// The most bytes of the device that were in use at the same time.
+    pub fn peak_bytes(&self) -> usize {
+        self.pool.peak()
+    }
+
+    /// The bytes of the device that are held, used or not.
+    pub fn held_bytes(&self) -> usize {
+        self.pool.held()
     }
 }
 
@@ -93,7 +118,7 @@ impl Kernels {
     }
 
     fn load(&self, narrow: bool) -> Result<Loaded, Note> {
-        let Gpu { driver, compiler } = &*self.gpu;
+        let Gpu { driver, compiler, .. } = &*self.gpu;
         let capability = driver.capability;
         let made_for = format!("{capability} {} {narrow}", compiler.version);
         let key = Key::of(&[INTERFACE, &self.text, &made_for]);
@@ -101,7 +126,7 @@ impl Kernels {
         if let Some(loaded) = kept.and_then(|code| self.module(&code, narrow).ok()) {
             return Ok(loaded);
         }
-        let code = compiler.compile(&self.text, capability, narrow, false)?;
+        let code = compiler.compile_for(&self.text, capability, narrow)?;
         if let Some(cache) = &self.cache {
             // What can't be kept is compiled again next time.
             let _ = cache.store(key, &code);
@@ -110,13 +135,17 @@ impl Kernels {
     }
 
     fn module(&self, code: &[u8], narrow: bool) -> Result<Loaded, Note> {
-        let module = self.gpu.driver.module(code)?;
+        let Gpu { driver, compiler, .. } = &*self.gpu;
+        let versions =
+            || format!("the driver is for CUDA {}, the compiler is that of {}", driver.version, compiler.version);
+        let module =
+            driver.module(code).map_err(|note| if note.hint.is_empty() { note.hint(versions()) } else { note })?;
         let functions = (0..self.count).map(|number| module.kernel(&format!("gx_kernel_{number}")));
         let functions = functions.collect::<Result<_, Note>>()?;
         Ok(Loaded { gpu: self.gpu.clone(), functions, handle: module.into_handle(), narrow })
     }
 
-    /// Starts all items of a kernel.
+    /// Starts all items of a kernel on a stream.
     ///
     /// # Safety
     ///
@@ -124,27 +153,26 @@ impl Kernels {
     pub unsafe fn launch(
         &self,
         loaded: &Loaded,
-        kernel: usize,
+        (kernel, items): (usize, usize),
         sizes: &[i64],
         buffers: &[u64],
-        items: usize,
+        stream: Stream,
     ) -> Result<(), Note> {
         let mut begin = 0;
         while begin < items {
             let blocks = (items - begin).min(MAX_BLOCKS);
             let mut call = call(loaded.narrow, sizes, buffers, begin);
+            let grid = (blocks as u32, self.threads[kernel]);
             // SAFETY: as the caller promises; the call is laid out as the kernel declares it.
-            unsafe {
-                self.gpu.driver.launch(loaded.functions[kernel], blocks as u32, self.threads[kernel], &mut call)?;
-            }
+            unsafe { self.gpu.driver.launch(loaded.functions[kernel], grid, &mut call, stream)? };
             begin += blocks;
         }
         Ok(())
     }
 
     /// The device.
-    pub fn driver(&self) -> &Driver {
-        &self.gpu.driver
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
     }
 }
 
@@ -162,51 +190,4 @@ fn call(narrow: bool, sizes: &[i64], buffers: &[u64], begin: usize) -> Vec<u64> 
     wholes.extend(if buffers.is_empty() { &[0] } else { buffers });
     wholes.push(begin as u64);
     wholes
-}
-
-/// Memory of the device, one block for each buffer that lives for a whole run.
-#[derive(Default)]
-pub struct Memory {
-    blocks: Vec<Option<(u64, usize)>>,
-    gpu: Option<Arc<Gpu>>,
-}
-
-impl Memory {
-    /// Has so many bytes for each buffer; `false` if there is not enough.
-    pub fn provide(&mut self, kernels: &Kernels, nest: &Nest, bytes: &[usize]) -> Result<bool, Note> {
-        let driver = &kernels.gpu.driver;
-        self.gpu = Some(kernels.gpu.clone());
-        self.blocks.resize(bytes.len(), None);
-        let touched = nest.touched();
-        for (number, (block, &bytes)) in self.blocks.iter_mut().zip(bytes).enumerate() {
-            let is_local = matches!(nest.buffers[number].scope, Scope::Local(_));
-            let is_needed = !is_local && touched.contains(&gradix::program::TensorId(number as u32));
-            if !is_needed || block.is_some_and(|(_, present)| present >= bytes) {
-                continue;
-            }
-            if let Some((old, _)) = block.take() {
-                driver.free(old);
-            }
-            let Some(address) = driver.allocate(bytes)? else { return Ok(false) };
-            *block = Some((address, bytes));
-        }
-        Ok(true)
-    }
-
-    /// Where each buffer is; 0 for those that are not on the device.
-    pub fn addresses(&self) -> Vec<u64> {
-        self.blocks.iter().map(|block| block.map_or(0, |(address, _)| address)).collect()
-    }
-
-    /// All bytes that are held.
-    pub fn bytes(&self) -> usize {
-        self.blocks.iter().flatten().map(|(_, bytes)| bytes).sum()
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        let Some(gpu) = &self.gpu else { return };
-        self.blocks.iter().flatten().for_each(|(address, _)| gpu.driver.free(*address));
-    }
 }

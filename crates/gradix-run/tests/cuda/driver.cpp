@@ -1,9 +1,11 @@
 // A driver and a run-time compiler for CUDA that run everything on the processor: the functions of both that gradix calls.
 //
 // The compiler writes the source with emulator.h before it and calls the C++ compiler; compiled code is the bytes of a library
-// after their number, and the driver loads it. EMULATOR_H and EMULATOR_FLAGS are defined when this file is compiled.
+// after their number, and the driver loads it. EMULATOR_H, EMULATOR_FLAGS and EMULATOR_VERSION are defined when this
+// file is compiled.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,12 +18,22 @@
 #include <string>
 #include <unistd.h>
 
+#include "threads.h"
+
 typedef int Status;
 static const Status OK = 0, OUT_OF_MEMORY = 2, NOT_FOUND = 500;
 static const char *const TEXT = "no such thing";
 
 // Whether threads and blocks run in the other order.
 static std::atomic<int> reversed{0};
+
+static threads::Emulated own;
+
+// A kernel as compiled code has it.
+struct Entry {
+    threads::Kernel kernel;
+    bool has_barriers;
+};
 
 static std::string temporary(const char *ending) {
     static std::mutex lock;
@@ -52,7 +64,7 @@ Status cuDeviceGetName(char *name, int length, int) { return snprintf(name, (siz
 Status cuDeviceGetAttribute(int *value, int which, int) { return *value = which == 75 ? 9 : 0, OK; }
 Status cuDevicePrimaryCtxRetain(void **context, int) { return *context = (void *)TEXT, OK; }
 Status cuCtxSetCurrent(void *) { return OK; }
-Status cuCtxSynchronize() { return OK; }
+Status cuCtxGetCurrent(void **context) { return *context = nullptr, OK; }
 Status cuGetErrorString(Status, const char **text) { return *text = TEXT, OK; }
 Status cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     const char *most = getenv("EMULATOR_BYTES");
@@ -66,10 +78,16 @@ Status cuMemAlloc_v2(uint64_t *address, size_t bytes) {
 Status cuMemFree_v2(uint64_t address) { return free((void *)address), OK; }
 Status cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) { return memcpy((void *)to, from, bytes), OK; }
 Status cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { return memcpy(to, (const void *)from, bytes), OK; }
-Status cuEventCreate(void **event, unsigned) { return *event = (void *)TEXT, OK; }
-Status cuEventRecord(void *, void *) { return OK; }
-Status cuEventElapsedTime(float *milliseconds, void *, void *) { return *milliseconds = 1, OK; }
-Status cuEventDestroy_v2(void *) { return OK; }
+typedef std::chrono::steady_clock Clock;
+Status cuEventCreate(void **event, unsigned) { return *event = new Clock::time_point, OK; }
+Status cuEventRecord(void *event, void *) { return *(Clock::time_point *)event = Clock::now(), OK; }
+Status cuEventSynchronize(void *) { return OK; }
+Status cuStreamWaitEvent(void *, void *, unsigned) { return OK; }
+Status cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+    const std::chrono::duration<float, std::milli> taken = *(Clock::time_point *)end - *(Clock::time_point *)start;
+    return *milliseconds = taken.count(), OK;
+}
+Status cuEventDestroy_v2(void *event) { return delete (Clock::time_point *)event, OK; }
 
 Status cuModuleLoadData(void **module, const void *code) {
     uint64_t bytes;
@@ -79,6 +97,7 @@ Status cuModuleLoadData(void **module, const void *code) {
     *module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!*module) fprintf(stderr, "%s\n", dlerror());
     unlink(path.c_str());
+    if (*module) *(threads::Emulated **)dlsym(*module, "emulated") = &own;
     return *module ? OK : NOT_FOUND;
 }
 Status cuModuleUnload(void *) { return OK; }
@@ -91,7 +110,8 @@ Status cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, uns
     static std::mutex lock;
     std::lock_guard<std::mutex> guard(lock);
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared != 0 || gx == 0 || bx == 0 || bx > 1024) return NOT_FOUND;
-    ((void (*)(void *, unsigned, unsigned, int))function)(arguments[0], gx, bx, reversed);
+    const Entry &entry = *(const Entry *)function;
+    threads::run(own, entry.kernel, arguments[0], gx, bx, entry.has_barriers, reversed);
     return OK;
 }
 
@@ -99,7 +119,9 @@ struct Program {
     std::string text, code, log;
 };
 
-Status nvrtcVersion(int *major, int *minor) { return *major = 12, *minor = 0, OK; }
+Status nvrtcVersion(int *major, int *minor) { return *major = 12, *minor = EMULATOR_VERSION, OK; }
+Status nvrtcGetNumSupportedArchs(int *count) { return *count = 2, OK; }
+Status nvrtcGetSupportedArchs(int *known) { return known[0] = 80, known[1] = 90, OK; }
 Status nvrtcCreateProgram(Program **program, const char *text, const char *, int, const char *const *, const char *const *) {
     return *program = new Program{text, "", ""}, OK;
 }
@@ -108,12 +130,16 @@ Status nvrtcCompileProgram(Program *program, int count, const char *const *optio
     const std::string source = temporary(".cpp"), library = temporary(".so"), log = temporary(".log");
     std::ofstream file(source);
     file << "#include \"" EMULATOR_H "\"\n" << program->text << "\n";
-    for (int number = 0; program->text.find(" gx_kernel_" + std::to_string(number) + "(") != std::string::npos; number++) {
-        file << "extern \"C\" void emulated_gx_kernel_" << number << "(void *call, unsigned blocks, unsigned threads, int reversed) {\n"
-             << "    emulator::run([](void *call) { gx_kernel_" << number << "(*(gx_call *)call); }, call, blocks, threads, reversed);\n}\n";
+    const auto head = [&](int number) { return program->text.find(" gx_kernel_" + std::to_string(number) + "("); };
+    for (int number = 0; head(number) != std::string::npos; number++) {
+        const size_t start = head(number), end = program->text.find(" gx_kernel_", start + 1);
+        const bool has_barriers = program->text.substr(start, end - start).find("__syncthreads") != std::string::npos;
+        file << "static void call_" << number << "(void *call) { gx_kernel_" << number << "(*(gx_call *)call); }\n"
+             << "extern \"C\" const struct { void (*kernel)(void *); bool has_barriers; } emulated_gx_kernel_" << number << " = {call_"
+             << number << ", " << (has_barriers ? "true" : "false") << "};\n";
     }
     file.close();
-    std::string command = "c++ -std=c++17 -O1 -w -shared -fPIC " EMULATOR_FLAGS;
+    std::string command = "env -u LD_PRELOAD c++ -std=c++11 -O1 -w -shared -fPIC " EMULATOR_FLAGS;
     for (int i = 0; i < count; i++)
         if (!strncmp(options[i], "-D", 2)) command += std::string(" ") + options[i];
     const int status = system((command + " -o " + library + " " + source + " > " + log + " 2>&1").c_str());

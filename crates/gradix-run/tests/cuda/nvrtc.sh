@@ -4,7 +4,11 @@ set -euo pipefail
 folder=${1:?a folder}
 find_library() { find "$folder" -name 'libnvrtc.so.*' 2>/dev/null | head -n 1; }
 if [ -z "$(find_library)" ]; then
-    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target "$folder" \
+    # A download that breaks off leaves nothing behind.
+    trap 'rm -rf "$folder.part"' EXIT
+    rm -rf "$folder.part" "$folder"
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target "$folder.part" \
         'nvidia-cuda-nvrtc-cu12>=12.4' >&2
+    mv "$folder.part" "$folder"
 fi
 find_library
