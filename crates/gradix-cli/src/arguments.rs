@@ -421,6 +421,9 @@ pub struct EmitArguments {
     /// The header, for C and C++, in place of the code
     #[arg(long)]
     pub header: bool,
+    /// With --target cuda: a function in C++, too, that starts all kernels on a stream
+    #[arg(long)]
+    pub host: bool,
     /// Write the code, its header, a program that calls it and a CMakeLists.txt to this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["header", "output"])]
     pub project: Option<PathBuf>,

@@ -26,7 +26,7 @@ use gradix::target::SM_90;
 use gradix::timings::timed;
 
 use crate::array::{Array, element_count};
-use crate::cuda::Stream;
+use crate::cuda::{self, Stream};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::gradient::shape;
@@ -289,6 +289,26 @@ impl Executable {
         }
     }
 
+    /// The seconds that a GPU takes for one run on arrays that are there already, by its own clock.
+    pub fn seconds_on_device(&mut self, sizes: &[Int], arrays: &cuda::Arrays) -> Result<f64, Diagnostic> {
+        self.prepare(sizes)?;
+        let prepared = self.prepared.as_ref().expect("just prepared");
+        let expected = prepared.inputs.iter().chain(&prepared.outputs).map(|shape| element_count(shape));
+        if arrays.dtype != self.dtype || !arrays.elements.iter().copied().map(Some).eq(expected) {
+            return Err(failed("the arrays do not fit the sizes"));
+        }
+        let [inputs, outputs] = [&arrays.inputs, &arrays.outputs].map(|blocks| blocks.iter().map(cuda::Block::address));
+        let (inputs, outputs): (Vec<u64>, Vec<u64>) = (inputs.collect(), outputs.collect());
+        let gpu = cuda::Gpu::get().map_err(|note| failed(note.to_string()))?;
+        let mut outcome = Ok(());
+        let seconds = gpu.driver().timed(&mut || {
+            // SAFETY: the arrays are on the device, have the elements of the program's, and are borrowed.
+            outcome = unsafe { self.run_on_device(sizes, &inputs, &outputs, Stream::default()) };
+            Ok(())
+        });
+        outcome.and(seconds.map_err(|note| failed(note.to_string())))
+    }
+
     /// Computes the results from arrays by name, as [`interp`] does.
     pub fn evaluate(
         &mut self,
@@ -420,7 +440,7 @@ fn engine(
 /// A program made ready for the GPU.
 fn on_gpu(program: &Program, reliance: &Reliance, dtype: Dtype, settings: &Settings) -> Result<Machine, Note> {
     // What is missing is told before anything is compiled.
-    crate::cuda::Gpu::get()?;
+    cuda::Gpu::get()?;
     let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &SM_90);
     let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
     Machine::cuda(program, compiled.map_err(refused)?.nest, dtype, settings)

@@ -44,13 +44,16 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
         )));
     }
     let nest = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?.nest;
+    let interface = Interface { name: &name, program: &program, nest: &nest, real };
     if arguments.target == Language::Cuda {
         if arguments.header || arguments.project.is_some() {
             return Err(Failure::Usage("'--header' and '--project' are for '--target c'".into()));
         }
-        return deliver(arguments, &gradix::emit::cuda(&nest, real));
+        return deliver(arguments, &if arguments.host { interface.cuda() } else { gradix::emit::cuda(&nest, real) });
     }
-    let interface = Interface { name: &name, program: &program, nest: &nest, real };
+    if arguments.host {
+        return Err(Failure::Usage("'--host' is for '--target cuda'".into()));
+    }
     for rule in interface.unproven() {
         note(arguments.program.quiet, &format!("note: it could not be shown for all sizes that the code {rule}"));
     }

@@ -7,7 +7,6 @@ mod arrays;
 mod compiler;
 mod driver;
 mod memory;
-mod narrow;
 pub mod peak;
 
 pub use arrays::Arrays;
@@ -17,7 +16,7 @@ pub use memory::{Block, Memory};
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use gradix::emit::cuda::threads;
+use gradix::emit::cuda::{suffices, threads};
 use gradix::nest::{Nest, Real};
 
 use crate::native::{Cache, Key, Settings};
@@ -105,7 +104,7 @@ impl Kernels {
 
     /// The kernels for these sizes, with whole numbers as wide as they have to be.
     pub fn at(&self, nest: &Nest, sizes: &[i64], elements: &[usize]) -> Result<Arc<Loaded>, Note> {
-        let narrow = narrow::suffices(nest, sizes, elements);
+        let narrow = suffices(nest, sizes, elements);
         let Ok(mut loaded) = self.loaded[usize::from(narrow)].lock() else {
             return Err(Note::new("another thread failed while it compiled for the GPU"));
         };

@@ -55,39 +55,45 @@ fn driver(flags: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Whether all is asked for, which takes minutes.
-fn is_thorough() -> bool {
-    std::env::var_os("GRADIX_EMULATED").is_some_and(|how| how == "all")
+/// One in so many is tested: `GRADIX_EMULATED` says otherwise, by a number or with `all`, which takes minutes.
+fn every(usual: usize) -> usize {
+    match std::env::var("GRADIX_EMULATED") {
+        Ok(how) if how == "all" => 1,
+        Ok(how) => how.parse().unwrap_or(usual),
+        Err(_) => usual,
+    }
 }
 
-/// One in so many of the examples, or all if these are asked for; those that fail are listed at the end.
-fn some(every: usize, dtype: Dtype, tolerance: f64) {
+/// Some of these; those that fail are listed at the end.
+fn some<T: std::panic::RefUnwindSafe>(
+    all: Vec<(String, T)>,
+    usual: usize,
+    test: &(dyn Fn(&str, &T) + std::panic::RefUnwindSafe),
+) {
     if !has_emulated() {
         return;
     }
-    let fails = |(name, text): &(String, String)| {
-        let how = (Backend::Cuda, Compiling::Usual);
-        catch_unwind(|| check(name, text, ASSUMED, dtype, how, tolerance)).is_err()
-    };
-    let every = if is_thorough() { 1 } else { every };
-    let failed: Vec<String> = examples().into_iter().step_by(every).filter(fails).map(|(name, _)| name).collect();
+    let fails = |(name, subject): &(String, T)| catch_unwind(|| test(name, subject)).is_err();
+    let failed: Vec<String> = all.into_iter().step_by(every(usual)).filter(fails).map(|(name, _)| name).collect();
     assert!(failed.is_empty(), "{failed:?}");
 }
 
+const CUDA: (Backend, Compiling) = (Backend::Cuda, Compiling::Usual);
+
 #[test]
 fn examples_on_an_emulated_gpu_agree_with_the_oracle() {
-    some(6, Dtype::F64, 1e-11);
+    some(examples(), 6, &|name, text| check(name, text, ASSUMED, Dtype::F64, CUDA, 1e-11));
 }
 
 #[test]
 fn examples_in_single_precision_on_an_emulated_gpu_are_near_the_oracle() {
-    some(10, Dtype::F32, 2e-4);
+    some(examples(), 10, &|name, text| check(name, text, ASSUMED, Dtype::F32, CUDA, 2e-4));
 }
 
 #[test]
 fn random_programs_on_an_emulated_gpu_agree_with_the_oracle() {
     if has_emulated() {
-        let count = if is_thorough() { 150 } else { 8 };
+        let count = (150 / every(20)) as u64;
         crate::generated::check(crate::generated::GENERAL, Backend::Cuda, 3001, count);
         crate::generated::check(crate::generated::FLOORS, Backend::Cuda, 3001, count);
     }
@@ -95,13 +101,26 @@ fn random_programs_on_an_emulated_gpu_agree_with_the_oracle() {
 
 #[test]
 fn cases_of_derivatives_on_an_emulated_gpu_agree_with_the_oracle() {
-    if has_emulated() {
-        let programs = derivatives::programs();
-        let every = if is_thorough() { 1 } else { programs.len().div_ceil(6) };
-        for (title, resolved) in programs.iter().step_by(every) {
-            assert!(derivatives::check(title, resolved, (Backend::Cuda, Compiling::Usual)));
-        }
-    }
+    some(derivatives::programs(), 25, &|title, resolved| drop(derivatives::check(title, resolved, CUDA)));
+}
+
+/// The same under AddressSanitizer, in a process of its own: memory of the device, of blocks and of threads is all that
+/// kernels touch.
+#[test]
+fn kernels_touch_no_memory_but_their_own() {
+    let found = Command::new("c++").arg("-print-file-name=libasan.so").output().ok();
+    let library = found.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let Some(library) = library.filter(|path| path.is_absolute() && cfg!(target_os = "linux")) else {
+        let _ = writeln!(std::io::stderr(), "there is no AddressSanitizer: no kernel for a GPU is run under it");
+        return;
+    };
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "emulated::examples_on_an_emulated_gpu_agree_with_the_oracle"]);
+    child.env("LD_PRELOAD", library).env("ASAN_OPTIONS", "detect_leaks=0");
+    child.env("GRADIX_EMULATED_FLAGS", "-fsanitize=address").env("GRADIX_EMULATED", every(20).to_string());
+    let output = child.output().unwrap();
+    let [told, wrong] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && told.contains("1 passed"), "{told}\n{wrong}");
 }
 
 /// Where two threads or two blocks touch what one of them writes, their order shows.

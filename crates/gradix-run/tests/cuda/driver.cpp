@@ -52,13 +52,19 @@ static std::string contents(const std::string &path) {
     return text.str();
 }
 
+// What a test wants to be different.
+static int setting(const char *name, int usual) {
+    const char *text = getenv(name);
+    return text ? atoi(text) : usual;
+}
+
 extern "C" {
 
 void emulator_reverse(int order) { reversed = order; }
 
 Status cuInit(unsigned) { return OK; }
-Status cuDriverGetVersion(int *version) { return *version = 12000, OK; }
-Status cuDeviceGetCount(int *count) { return *count = 1, OK; }
+Status cuDriverGetVersion(int *version) { return *version = setting("EMULATOR_DRIVER", 12000), OK; }
+Status cuDeviceGetCount(int *count) { return *count = setting("EMULATOR_DEVICES", 1), OK; }
 Status cuDeviceGet(int *device, int) { return *device = 0, OK; }
 Status cuDeviceGetName(char *name, int length, int) { return snprintf(name, (size_t)length, "the processor"), OK; }
 Status cuDeviceGetAttribute(int *value, int which, int) { return *value = which == 75 ? 9 : 0, OK; }

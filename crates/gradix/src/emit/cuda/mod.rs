@@ -3,8 +3,12 @@
 //! Nothing is included, so that the run-time compiler takes the file as it is. Whole numbers have 32 bits where a file is
 //! compiled with `GX_NARROW`, which whoever runs it does where all places in buffers and all sizes fit, and 64 otherwise.
 
+mod host;
 mod leaf;
 pub mod library;
+mod narrow;
+
+pub use narrow::suffices;
 
 use super::draft::Draft;
 use super::names::{Common, Names};
@@ -22,11 +26,17 @@ use std::rc::Rc;
 const CUDA: Spelling = Spelling { whole: "gx_whole", alone: "__restrict__" };
 
 /// One self-contained file with a function for every kernel. It is compiled without options that change what numbers mean;
-/// products may be fused with sums.
+/// products may be fused with sums. [`Interface::cuda`](crate::emit::c::interface::Interface::cuda) has what programs in C++
+/// call.
 pub fn cuda(nest: &Nest, real: Real) -> String {
+    header(nest) + &file(nest, real, "extern \"C\"")
+}
+
+/// What kernels call, and the kernels, which others see in this way.
+fn file(nest: &Nest, real: Real, seen: &str) -> String {
     let common = Common::new(nest);
     let kernels: Vec<(String, Vec<Code>)> =
-        (0..nest.kernels.len()).map(|number| kernel(nest, number, &common, real)).collect();
+        (0..nest.kernels.len()).map(|number| kernel(nest, number, &common, real, seen)).collect();
     let mut called = BTreeSet::new();
     for code in kernels.iter().flat_map(|(_, body)| body) {
         code.visit(&mut |value| called.extend(name_called(value)));
@@ -36,12 +46,13 @@ pub fn cuda(nest: &Nest, real: Real) -> String {
         Real::F32 => "float",
     };
     let (sizes, buffers) = (nest.params.len().max(1), nest.buffers.len().max(1));
-    let mut text = header(nest);
-    text += &format!("typedef {number} gx_t;\n{}\n", library::text(&called));
+    let mut text = format!("typedef {number} gx_t;\n{}\n", library::text(&called));
     text += &format!(
         "\nstruct gx_call {{\n    gx_whole size[{sizes}];\n    gx_t *buffer[{buffers}];\n    gx_whole begin;\n}};\n"
     );
-    kernels.iter().for_each(|(head, body)| text += &format!("\n{}", print::block(&CUDA, head, body)));
+    for (head, body) in &kernels {
+        text += &format!("\n{}", print::block(&CUDA, head, body));
+    }
     text
 }
 
@@ -84,7 +95,7 @@ fn header(nest: &Nest) -> String {
 }
 
 /// The head of a kernel, and what is in it.
-fn kernel(nest: &Nest, number: usize, common: &Common, real: Real) -> (String, Vec<Code>) {
+fn kernel(nest: &Nest, number: usize, common: &Common, real: Real, seen: &str) -> (String, Vec<Code>) {
     let kernel = &nest.kernels[number];
     let threads = threads(kernel);
     let mut w = Writer::new(common.of(kernel), real, kernel, number, threads);
@@ -100,8 +111,7 @@ fn kernel(nest: &Nest, number: usize, common: &Common, real: Real) -> (String, V
         doc.push(format!("items: {low} to {high} by {step}{parts}"));
     }
     let doc = doc.join("\n * ");
-    let head =
-        format!("extern \"C\" __global__ void __launch_bounds__({threads}) gx_kernel_{number}(const gx_call call) {{");
+    let head = format!("{seen} __global__ void __launch_bounds__({threads}) gx_kernel_{number}(const gx_call call) {{");
     (format!("/* {doc} */\n{head}"), body)
 }
 

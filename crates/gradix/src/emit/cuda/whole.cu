@@ -1,7 +1,9 @@
 #define GX_FUNCTION static __device__ __forceinline__
 #define GX_INF ((gx_t)__longlong_as_double(0x7ff0000000000000LL))
 #define GX_NAN ((gx_t)__longlong_as_double(0x7ff8000000000000LL))
+#ifndef INT64_C
 #define INT64_C(number) number##LL
+#endif
 
 #ifdef GX_NARROW
 typedef int gx_whole;

@@ -17,9 +17,7 @@ use crate::nest::{Kind, Leaf, Loop, LoopId, Step, Tile};
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Definition, ExprId, Range, TensorId};
 use crate::schedule::loops::{Parts, operands};
-use crate::target::cost;
-
-const SIDE: i64 = cost::TILE_SIDE_THREADS;
+use crate::target::cost::{self, TILE_SIDE_THREADS as SIDE};
 
 /// How the elements and the terms of a contraction are divided.
 struct Tiling {
