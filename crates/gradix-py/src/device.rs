@@ -36,7 +36,8 @@ impl DeviceArray {
                 let (double, single) = (value.to_ne_bytes(), (value as f32).to_ne_bytes());
                 let number: &[u8] = if dtype == Dtype::F64 { &double } else { &single };
                 // SAFETY: the block has at least as many bytes.
-                unsafe { gpu.driver().upload(block.address(), number.as_ptr(), number.len().min(bytes)) }.map_err(refused)?;
+                unsafe { gpu.driver().upload(block.address(), number.as_ptr(), number.len().min(bytes)) }
+                    .map_err(refused)?;
             }
             Ok(DeviceArray { block, shape, dtype })
         })

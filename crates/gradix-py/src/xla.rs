@@ -182,7 +182,8 @@ pub unsafe extern "C" fn device_handler(frame: *mut Frame) -> *mut Error {
 /// The stream that XLA computes on.
 unsafe fn stream(frame: &Frame) -> Result<Stream, String> {
     let (struct_size, extensions) = (size_of::<StreamArguments>(), std::ptr::null_mut());
-    let mut arguments = StreamArguments { struct_size, extensions, context: frame.context, stream: std::ptr::null_mut() };
+    let mut arguments =
+        StreamArguments { struct_size, extensions, context: frame.context, stream: std::ptr::null_mut() };
     // SAFETY: XLA's own function, with its own context.
     let error = unsafe { ((*frame.api).stream)(&raw mut arguments) };
     if error.is_null() { Ok(Stream(arguments.stream as u64)) } else { Err("XLA gives no stream".into()) }

@@ -199,7 +199,7 @@ impl<'a> Writer<'a> {
             let (mut names, mut tests) = (Vec::new(), Vec::new());
             for number in 0..each {
                 let place = &first + count(l) * number;
-                tests.push((&place).at_most(&end));
+                tests.push(place.clone().at_most(&end));
                 names.push(self.draft.constant("v", smaller(place, end.clone())));
             }
             match each {

@@ -66,7 +66,7 @@ fn name_called(value: &Value) -> Option<String> {
 
 /// How many threads a block has: whole warps, and as many as the leaf with the most.
 pub fn threads(kernel: &Kernel) -> usize {
-    let each = leaves(&kernel.steps).into_iter().map(|leaf| leaf::threads(leaf));
+    let each = leaves(&kernel.steps).into_iter().map(leaf::threads);
     each.max().unwrap_or(1).next_multiple_of(32)
 }
 
