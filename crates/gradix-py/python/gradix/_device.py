@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import pathlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,8 +44,8 @@ def run(
     types = {view.type for view in views}
     wanted = np.dtype(dtype).str if dtype is not None else views[0].type
     if types != {wanted}:
-        found = ", ".join(f"{view.name!r} has {np.dtype(view.type)}" for view in views)
-        raise DtypeError(f"arrays on a GPU are not converted: {found}; {np.dtype(wanted)} is computed in")
+        listed = ", ".join(f"{view.name!r} has {np.dtype(view.type)}" for view in views)
+        raise DtypeError(f"arrays on a GPU are not converted: {listed}; {np.dtype(wanted)} is computed in")
     found = {view.name: view for view in views}
     all_views = [found.get(name) or _number(name, value, wanted) for name, value in given.items()]
     count = plan.arguments
@@ -157,7 +158,9 @@ def _results(plan: Plan, shapes: Sequence[Sequence[int]], dtype: str, out: Any, 
             raise ArgumentError(f"'out' for {name!r} is not on a GPU")
         interface = own.__cuda_array_interface__
         if tuple(interface["shape"]) != tuple(shape):
-            raise ShapeError(f"'out' for {name!r} has shape {tuple(interface['shape'])}, but {tuple(shape)} is expected")
+            raise ShapeError(
+                f"'out' for {name!r} has shape {tuple(interface['shape'])}, but {tuple(shape)} is expected"
+            )
         if interface["typestr"] != dtype or not _is_dense(shape, interface.get("strides"), int(dtype[2:])):
             raise ArgumentError(f"'out' for {name!r} is not in C order, or not of type {np.dtype(dtype)}")
     return made
@@ -181,7 +184,6 @@ def find_compiler() -> None:
     except ModuleNotFoundError:
         return
     for folder in (spec.submodule_search_locations or []) if spec else []:
-        for file in sorted(os.listdir(os.path.join(folder, "lib"))) if os.path.isdir(os.path.join(folder, "lib")) else []:
-            if file.startswith("libnvrtc.so"):
-                os.environ["GRADIX_NVRTC"] = os.path.join(folder, "lib", file)
-                return
+        for file in sorted(pathlib.Path(folder, "lib").glob("libnvrtc.so*")):
+            os.environ["GRADIX_NVRTC"] = str(file)
+            return

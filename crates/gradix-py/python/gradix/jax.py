@@ -190,9 +190,7 @@ ad.primitive_transposes[_call] = _transpose
 batching.primitive_batchers[_call] = _batch
 mlir.register_lowering(_call, mlir.lower_fun(_on_host, multiple_results=True))
 for name, handler, platform in ((_TARGET, xla_handler(), "cpu"), (_DEVICE_TARGET, xla_device_handler(), "CUDA")):
-    jax.ffi.register_ffi_target(
-        name, jax.ffi.pycapsule(ctypes.CFUNCTYPE(ctypes.c_void_p)(handler)), platform=platform
-    )
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(ctypes.CFUNCTYPE(ctypes.c_void_p)(handler)), platform=platform)
 mlir.register_lowering(_call, _lower, platform="cpu")
 mlir.register_lowering(_call, _lower_on_device, platform="cuda")
 _CACHES.append(xla_clear)

@@ -58,7 +58,9 @@ class Function(Transformed):
         values, sizes = bind(self._names, self._free, args, named)
         given = _tensors(self._names, values) or [torch.empty(0, dtype=torch.float64)]
         if given[0].device.type == "cuda" and self._backend not in ("auto", "cuda"):
-            raise ArgumentError(f"tensors on {given[0].device} are computed with there, and 'backend' is {self._backend!r}")
+            raise ArgumentError(
+                f"tensors on {given[0].device} are computed with there, and 'backend' is {self._backend!r}"
+            )
         tensors = _apply(Call(self._text, tuple(sizes.items()), self._backend, self._threads), given)
         return tensors[0] if len(self._results) == 1 else Arrays(self._results, tensors)
 
