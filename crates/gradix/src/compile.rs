@@ -22,7 +22,7 @@ use crate::program::{Definition, ParamId, ParamKind, Program, Tensor, TensorId, 
 use crate::program::{circles, print};
 use crate::scalar::Real;
 use crate::scan::scan;
-use crate::schedule::{self, Manner, Schedule, arrange, name, schedule};
+use crate::schedule::{self, Manner, Schedule, arrange, merge, name, schedule};
 use crate::target::{Target, cost};
 use crate::timings::timed;
 use crate::waves::waves;
@@ -45,6 +45,12 @@ use std::fmt;
 pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) -> Result<Compiled, Diagnostic> {
     let little = is_little(program, given);
     let scanned = if little { program.clone() } else { timed("scan", || scan(program, &estimate(program, given)))? };
+    let scanned = match target.device.is_some()
+        && time_on_device(program, given, target)? < time_on_device(&scanned, given, target)?
+    {
+        true => program.clone(),
+        false => scanned,
+    };
     if circles::circles(&scanned).is_empty() {
         let (part, nest) = compile_part(&scanned, given, (real, target), little, Manner::Shared)?;
         return Ok(Compiled { scanned, parts: vec![part], nest });
@@ -73,6 +79,23 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
         true => Ok(tried),
         false => Ok(assembled((&scanned, &divided), given, machine, little, &inside)?.0),
     }
+}
+
+/// What a program takes on a GPU, in additions, with the launches of the kernels of recurrences.
+fn time_on_device(program: &Program, given: &[Int], target: &Target) -> Result<f64, Diagnostic> {
+    fn launches(stages: &[divide::Stage], estimate: &[f64]) -> f64 {
+        let each = |stage: &divide::Stage| match stage {
+            divide::Stage::Part(_) => 1.0,
+            divide::Stage::Time { steps, stages, .. } => steps.estimate(&[], estimate) * launches(stages, estimate),
+        };
+        stages.iter().map(each).sum()
+    }
+    let work = additions(program, &estimate(program, given));
+    if circles::circles(program).is_empty() {
+        return Ok(work);
+    }
+    let divided = divide(&waves(program, given, target)?)?;
+    Ok(work + launches(&divided.stages, &estimate(&divided.whole, given)) * cost::LAUNCH_ADDITIONS)
 }
 
 /// The parts of a program and their nests as one, with the steps of some levels inside kernels; and for which of these there
@@ -178,7 +201,7 @@ fn make(
     }
     let sizes = estimate(&named, given);
     let arranged = match target.device {
-        Some(_) => named,
+        Some(_) => timed("arrange", || merge(&named, &sizes)),
         None => timed("arrange", || arrange(&named, &sizes, real, target)),
     };
     let schedule = timed("schedule", || schedule(&arranged, &sizes, (real, target), manner));

@@ -128,26 +128,35 @@ fn kernels_touch_no_memory_but_their_own() {
 /// Where two threads or two blocks touch what one of them writes, their order shows.
 #[test]
 fn results_do_not_depend_on_the_order_of_threads_and_blocks() {
-    let Some(path) = has_emulated().then(|| std::env::var_os("GRADIX_CUDA_DRIVER").unwrap()) else { return };
+    let named = |text: &&str| (text.to_string(), text.to_string());
+    let own = [
+        "input a[N, K], b[M, K]; y[i, j] = sum[k] (a[i, k] + b[j, k])^2",
+        "input x[N, M]; s = sum[i, j] x[i, j]^2; m[j] = max[i] x[i, j]",
+        "input x[N], w[M]; y[i in 0..N - M + 1] = sum[k] x[i + k] * w[k]",
+    ];
+    let programs = own.iter().map(named).collect();
+    some(programs, 1, &|_, text| same_in_both_orders(text));
+    some(examples(), 10, &|_, text| same_in_both_orders(text));
+}
+
+fn same_in_both_orders(text: &str) {
+    let path = std::env::var_os("GRADIX_CUDA_DRIVER").unwrap();
     // SAFETY: it is loaded already.
     let library = unsafe { libloading::Library::new(path) }.unwrap();
     // SAFETY: the driver of the tests has it.
     let reverse: libloading::Symbol<unsafe extern "C" fn(i32)> = unsafe { library.get(b"emulator_reverse") }.unwrap();
-    for text in [
-        "input a[N, K], b[M, K]; y[i, j] = sum[k] (a[i, k] + b[j, k])^2",
-        "input x[N, M]; s = sum[i, j] x[i, j]^2; m[j] = max[i] x[i, j]",
-        "input x[N], w[M]; y[i in 0..N - M + 1] = sum[k] x[i + k] * w[k]",
-    ] {
-        let program = gradix::derive(&resolve(text).program, &Default::default()).unwrap().program;
-        let (assumed, sizes) = (estimate(&program, 700), estimate(&program, 83));
-        let mut subject = Subject::new(text, &program, &assumed, Dtype::F32, (Backend::Cuda, Compiling::Usual), 1);
-        let inputs = single_inputs(&program, &sizes);
-        let mut bits = |order: i32| {
-            // SAFETY: it sets a number.
-            unsafe { reverse(order) };
-            let results = subject.run(&sizes, &inputs);
-            results.into_iter().flat_map(|(_, array)| array.data.to_vec()).map(f64::to_bits).collect::<Vec<_>>()
-        };
-        assert_eq!(bits(0), bits(1), "{text}");
-    }
+    let resolved = resolve(text);
+    let program = gradix::derive(&resolved.program, &Default::default()).unwrap().program;
+    let mut subject = Subject::new(text, &program, &estimate(&program, ASSUMED), Dtype::F32, CUDA, 1);
+    // Odd ones if possible, and otherwise the smallest.
+    let all = crate::examples::sizes(&resolved);
+    let sizes = all.iter().rev().skip(1).chain(all.last()).find_map(|given| sized(&program, given)).unwrap();
+    let inputs = single_inputs(&program, &sizes);
+    let mut bits = |order: i32| {
+        // SAFETY: it sets a number.
+        unsafe { reverse(order) };
+        let results = subject.run(&sizes, &inputs);
+        results.into_iter().flat_map(|(_, array)| array.data.to_vec()).map(f64::to_bits).collect::<Vec<_>>()
+    };
+    assert_eq!(bits(0), bits(1), "{text}");
 }

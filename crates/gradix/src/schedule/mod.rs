@@ -20,6 +20,7 @@ pub mod skew;
 mod turn;
 
 pub use arrange::{arrange, lanes, name};
+pub use device::merge;
 pub use print::print;
 
 use crate::nest::{Buffer, Kernel, LoopId};

@@ -344,8 +344,17 @@ pub const STAGED_VALUES: f64 = 16.0;
 pub const TILE_SIDE_THREADS: i64 = 16;
 /// The most rows and columns that a thread has, for numbers of four bytes; half as many for those of eight.
 pub const MAX_TILE_VALUES_OF_THREAD: i64 = 8;
-/// From so many tiles for each resident block on, threads have as many values as they can; with fewer tiles they have less,
-/// so that there are enough of them.
+/// Blocks of tiles that are resident at the same time, for each one that there could be: their threads have twice the registers.
 pub const TILES_PER_RESIDENT_BLOCK: f64 = 0.5;
+/// The fewest terms of a part of a tile: what is stored of it is read again.
+pub const PART_TERMS_OF_TILE: f64 = 128.0;
+/// The most parts of a tile.
+pub const MAX_TILE_PARTS: f64 = 64.0;
+/// A launch of a kernel that waits for another one, in additions: some 3 µs at a third of 60 TFLOP/s.
+pub const LAUNCH_ADDITIONS: f64 = 6e7;
+/// How many operations take as long as an element that comes from memory or goes there: 60 TFLOP/s and 4.3 TB/s, f32.
+pub const OPERATIONS_PER_ELEMENT: f64 = 50.0;
+/// A load that finds its element in a cache, in elements from memory.
+pub const CACHED_LOAD: f64 = 0.15;
 /// The most operands of a contraction that are staged.
 pub const STAGED_OPERANDS: usize = 4;

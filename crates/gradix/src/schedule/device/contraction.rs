@@ -13,7 +13,7 @@
 
 use super::making::{Making, bounds, own_place};
 use super::{Scheduling, power_of_two};
-use crate::nest::{Kind, Leaf, Loop, LoopId, Step, Tile};
+use crate::nest::{Kind, Leaf, Loop, LoopId, Step, Tile, Work};
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Definition, ExprId, Range, TensorId};
 use crate::schedule::loops::{Parts, operands};
@@ -28,6 +28,8 @@ struct Tiling {
     /// The index whose terms are staged together, and how many of them.
     index: usize,
     terms: i64,
+    /// The index along which the terms are divided among items, by position, and in how many parts.
+    parts: Option<(usize, i64)>,
 }
 
 impl Scheduling<'_> {
@@ -40,14 +42,19 @@ impl Scheduling<'_> {
         doc: &[String],
     ) -> bool {
         let Some((op, tiling)) = definition.reduction.zip(self.tiling(definition, sizes)) else { return false };
-        let mut making = self.start(doc.to_vec());
+        let parts = tiling.parts.map(|(_, parts)| (parts, self.buffer_of_parts(definition, parts)));
+        let mut making = self.start(if parts.is_some() { doc[..1].to_vec() } else { doc.to_vec() });
+        let part = tiling.parts.and_then(|(position, parts)| {
+            let unit = if position == tiling.index { tiling.terms } else { 1 };
+            Some((position, making.part(definition, position, unit, parts)?))
+        });
         let (mut map, sides) = Self::grid(&mut making, definition, &tiling);
         let own = map.clone();
         let place: Vec<Affine> = sides.iter().map(own_place).collect();
         let near = self.local("near", &tiling.each.map(|each| each * SIDE), true);
         let neutral = self.exprs.constant(op.neutral());
         making.leaf(Leaf::pointwise(near, place.clone(), sides.clone(), neutral));
-        let (tiles, term) = Self::tiles(&mut making, definition, &tiling, &mut map);
+        let (tiles, term) = Self::tiles(&mut making, definition, (&tiling, part.as_ref()), &mut map);
         let body = self.mapped(definition.body, &map);
         let (mut steps, staged) = self.stage(body, &sides, &term, &tiling);
         let body = Rewriter::with(staged).copy(&mut self.exprs, body);
@@ -59,8 +66,18 @@ impl Scheduling<'_> {
         }
         making.kernel.steps.extend(steps);
         let value = self.exprs.access(near, place);
-        self.store(&mut making, definition, last, (&own, sides), value);
-        self.finish(making);
+        match part.zip(parts) {
+            None => {
+                self.store(&mut making, definition, last, (&own, sides), value);
+                self.finish(making);
+            }
+            Some(((_, work), (parts, buffer))) => {
+                let at = std::iter::once(Affine::index(work.item)).chain(own).collect();
+                making.leaf(Leaf::pointwise(buffer, at, sides, value));
+                self.finish(making);
+                self.combined(definition, last, buffer, parts);
+            }
+        }
         true
     }
 
@@ -83,13 +100,16 @@ impl Scheduling<'_> {
     fn tiles(
         making: &mut Making,
         definition: &Definition,
-        tiling: &Tiling,
+        (tiling, part): (&Tiling, Option<&(usize, Work)>),
         map: &mut Vec<Affine>,
     ) -> (Vec<Tile>, Loop) {
         let (mut tiles, mut term) = (Vec::new(), None);
         for (position, index) in definition.indices.iter().enumerate().skip(definition.rank) {
             let variable = making.variable(&index.name);
-            let range = index.range.map(|bound| bound.with_indices(map));
+            let range = match part.filter(|(divided, _)| position == *divided) {
+                Some((_, work)) => Range { low: vec![Affine::index(work.first)], high: vec![Affine::index(work.last)] },
+                None => index.range.map(|bound| bound.with_indices(map)),
+            };
             map.push(Affine::index(variable));
             if position != tiling.index {
                 tiles.push(Tile::each(variable, range, Vec::new()));
@@ -158,19 +178,19 @@ impl Scheduling<'_> {
         definition.reduction?.combine()?;
         let rank = definition.rank;
         let sides = self.sides(definition, sizes)?;
-        let is_used = |position: usize, by: usize| {
-            let range = &definition.indices[by].range;
-            range.low.iter().chain(&range.high).any(|bound| bound.uses_index(position))
+        let free = |position: &usize| {
+            !(position + 1..definition.indices.len()).any(|later| is_used(definition, *position, later))
         };
-        let moves = (rank..definition.indices.len()).any(|term| sides.iter().any(|side| is_used(*side, term)));
-        let free = |position: &usize| !(position + 1..definition.indices.len()).any(|later| is_used(*position, later));
         let longest = (rank..definition.indices.len()).filter(free).max_by(|a, b| sizes[*a].total_cmp(&sizes[*b]));
-        let index = longest.filter(|index| !moves && definition.conditions.is_empty() && sizes[*index] >= 1.0)?;
+        let index = longest.filter(|index| definition.conditions.is_empty() && sizes[*index] >= 1.0)?;
         let terms: f64 = sizes[rank..].iter().product();
         if terms < cost::STAGED_TERMS {
             return None;
         }
-        let each = self.values_of_thread(&sizes[..rank], sides);
+        let most = self.most_parts(definition, sizes, index);
+        let (each, tiles) = self.values_of_thread(&sizes[..rank], sides, most.map_or(1.0, |(_, most)| most));
+        let divided = most.map(|(position, most)| (position, (self.resident_blocks() / tiles).ceil().min(most) as i64));
+        let divided = divided.filter(|(_, parts)| *parts >= 2);
         let mut parts = Parts::default();
         let (row, column) = (LoopId(sides[0] as u32), LoopId(sides[1] as u32));
         operands(&self.exprs, definition.body, (row, column), &mut parts);
@@ -181,42 +201,74 @@ impl Scheduling<'_> {
         let most = power_of_two(sizes[index], SIDE);
         let fitting = std::iter::successors(Some(most), |terms| Some(terms / 2)).take_while(|terms| *terms > 0);
         let terms = fitting.filter(|terms| *terms <= room).max()?;
-        Some(Tiling { sides, each, index, terms })
+        Some(Tiling { sides, each, index, terms, parts: divided })
     }
 
-    /// The two outputs of which every access lacks one: those with the most elements, the one that runs along the memory of
+    /// The index along which the terms of a tile can be divided, and in how many parts at most.
+    fn most_parts(&self, definition: &Definition, sizes: &[f64], index: usize) -> Option<(usize, f64)> {
+        let rank = definition.rank;
+        let is_plain = |position: &usize| {
+            bounds(&definition.indices[*position].range).is_some()
+                && !(rank..definition.indices.len()).any(|by| is_used(definition, *position, by))
+        };
+        let all = (sizes[rank..].iter().product::<f64>() / cost::PART_TERMS_OF_TILE).floor();
+        let of = |position: usize| {
+            let own = if position == index { sizes[position] / cost::PART_TERMS_OF_TILE } else { sizes[position] };
+            (position, own.floor().min(all).min(cost::MAX_TILE_PARTS))
+        };
+        let found = (rank..definition.indices.len()).filter(is_plain).map(of);
+        found.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).filter(|(_, most)| *most >= 2.0)
+    }
+
+    /// The two outputs of which every access lacks one, and no range of the terms depends on: those with the most elements, the one that runs along the memory of
     /// the result last.
     fn sides(&self, definition: &Definition, sizes: &[f64]) -> Option<[usize; 2]> {
         let is_long = |p: &usize| sizes[*p] >= cost::STAGED_VALUES && bounds(&definition.indices[*p].range).is_some();
         let long: Vec<usize> = (0..definition.rank).filter(is_long).collect();
         let pairs = long.iter().flat_map(|a| long.iter().filter(move |b| a < b).map(move |b| [*a, *b]));
+        let moves =
+            |side: &usize| (definition.rank..definition.indices.len()).any(|term| is_used(definition, *side, term));
         let is_pair = |pair: &[usize; 2]| {
             let mut parts = Parts::default();
             let [row, column] = pair.map(|position| LoopId(position as u32));
             let known = operands(&self.exprs, definition.body, (row, column), &mut parts);
             let count = parts.by_row.len() + parts.by_lane.len() + parts.by_term.len();
-            known && !parts.by_row.is_empty() && !parts.by_lane.is_empty() && count <= cost::STAGED_OPERANDS
+            known
+                && !pair.iter().any(moves)
+                && !parts.by_row.is_empty()
+                && !parts.by_lane.is_empty()
+                && count <= cost::STAGED_OPERANDS
         };
         let used = |pair: &[usize; 2]| pair.map(|p| sizes[p].min(128.0)).iter().product::<f64>();
         pairs.filter(is_pair).max_by(|a, b| used(a).total_cmp(&used(b)).then(a[1].cmp(&b[1])))
     }
 
-    /// How many values of both outputs a thread has: as many as its registers hold, but few enough that there are tiles for
-    /// the whole machine.
-    fn values_of_thread(&self, sizes: &[f64], sides: [usize; 2]) -> [i64; 2] {
+    /// How many values of both outputs a thread has, and how many tiles that makes: as many values as its registers hold, but
+    /// few enough that there are tiles for the whole machine, each in at most so many parts.
+    fn values_of_thread(&self, sizes: &[f64], sides: [usize; 2], parts: f64) -> ([i64; 2], f64) {
         let most = cost::MAX_TILE_VALUES_OF_THREAD * 4 / self.real.bytes();
         let mut each = sides.map(|side| power_of_two(sizes[side] / SIDE as f64, most));
-        let blocks = (self.device.resident_threads / self.device.block_threads) as f64;
         let other = |(position, size): (usize, &f64)| if sides.contains(&position) { 1.0 } else { *size };
         let others: f64 = sizes.iter().enumerate().map(other).product();
         let tiles = |each: [i64; 2]| {
             let along = |n: usize| (sizes[sides[n]] / (each[n] * SIDE) as f64).ceil();
             others * along(0) * along(1)
         };
-        while tiles(each) < cost::TILES_PER_RESIDENT_BLOCK * blocks && each != [1, 1] {
+        while tiles(each) * parts < self.resident_blocks() && each != [1, 1] {
             let larger = if each[0] >= each[1] { 0 } else { 1 };
             each[larger] /= 2;
         }
-        each
+        (each, tiles(each))
     }
+
+    /// How many blocks of tiles are resident at the same time: their threads have twice as many registers as others.
+    fn resident_blocks(&self) -> f64 {
+        (self.device.resident_threads / self.device.block_threads) as f64 * cost::TILES_PER_RESIDENT_BLOCK
+    }
+}
+
+/// Whether the range of one index depends on another one.
+fn is_used(definition: &Definition, position: usize, by: usize) -> bool {
+    let range = &definition.indices[by].range;
+    range.low.iter().chain(&range.high).any(|bound| bound.uses_index(position))
 }

@@ -39,6 +39,15 @@ impl Making {
         work
     }
 
+    /// A dimension of the grid for so many parts of the terms of a sum, in whole multiples of `unit` of one index.
+    pub fn part(&mut self, definition: &Definition, position: usize, unit: i64, parts: i64) -> Option<Work> {
+        let index = &definition.indices[position];
+        let (low, high) = bounds(&index.range)?;
+        let all = parts * unit;
+        let step = (high.clone() - low.clone()).shift(all).floor_div(&all.into()).scale(&unit.into());
+        Some(self.divide(&index.name, low, high, step, Some(parts)))
+    }
+
     /// An output, of which an item has so many values, one for each thread at a time; `each` is how many a thread has in turn.
     pub fn output(
         &mut self,

@@ -8,12 +8,16 @@
 //! contractions             a tile of elements for a block, some in the registers of each thread; operands are staged
 //! ```
 //!
-//! What a reader computes from an element alone is computed with it, before it is stored.
+//! What a reader computes from an element alone is computed with it, before it is stored. First of all, `merge` puts into their
+//! readers what takes less time to compute than to load.
 
 mod contraction;
 mod elements;
 mod making;
+mod merge;
 mod tree;
+
+pub use merge::merge;
 
 use super::{Group, Member, Schedule, extents};
 use crate::nest::{Buffer, Kernel, Scope};

@@ -6,8 +6,10 @@
 //!   sums[t] = part[t]; sums[t] += sums[t + 128] for t in 0..128; … + 64; …; y[i] = sums[0]
 //! ```
 //!
-//! Where that makes too few items to fill the machine, the terms are divided among items, too, in a number of parts that
-//! depends on the assumed sizes alone. A second kernel combines the parts in order.
+//! Where neighbouring elements of a sum lie side by side along an output and not along the terms, a block has a warp's width of
+//! outputs, and its threads share the terms of each. Where all that makes too few items to fill the machine, the terms are
+//! divided among items, too, along the index with the most, in a number of parts that depends on the assumed sizes alone. A
+//! second kernel combines the parts in order.
 
 use super::making::{bounds, own_place};
 use super::{Scheduling, power_of_two};
@@ -23,8 +25,15 @@ struct Sharing {
     threads: i64,
     /// The output of which a block has several values, and how many.
     rows: Option<(usize, i64)>,
-    /// In how many parts the terms are divided among items.
-    parts: Option<i64>,
+    /// The index along which the terms are divided among items, by position, and in how many parts.
+    parts: Option<(usize, i64)>,
+}
+
+impl Sharing {
+    /// Whether neighbouring threads have neighbouring values of the output that a block has several of, not of the terms.
+    fn is_wide(&self) -> bool {
+        self.rows.is_some_and(|(_, count)| count >= cost::WARP_VALUES as i64)
+    }
 }
 
 impl Scheduling<'_> {
@@ -33,11 +42,8 @@ impl Scheduling<'_> {
         let Some((op, sharing)) = definition.reduction.zip(self.sharing(definition, sizes)) else { return false };
         match sharing.parts {
             None => self.shared(definition, last, (op, &sharing), None, doc.to_vec()),
-            Some(parts) => {
-                let extents = &self.program[definition.tensor].extents;
-                let all = std::iter::once(Affine::constant(parts)).chain(extents.iter().cloned()).collect();
-                let name = format!("{}_parts", self.name_of(definition.tensor));
-                let buffer = self.buffer(&name, all, Scope::Run, false);
+            Some((_, parts)) => {
+                let buffer = self.buffer_of_parts(definition, parts);
                 self.shared(definition, None, (op, &sharing), Some(buffer), doc[..1].to_vec());
                 self.combined(definition, last, buffer, parts);
             }
@@ -48,6 +54,9 @@ impl Scheduling<'_> {
     /// How terms are shared, if that is better than a thread for each element.
     fn sharing(&self, definition: &Definition, sizes: &[f64]) -> Option<Sharing> {
         let rank = definition.rank;
+        if definition.indices[..rank].iter().any(|index| bounds(&index.range).is_none()) {
+            return None;
+        }
         let elements: f64 = sizes[..rank].iter().product();
         let is_free = |position: &usize| {
             let range = &definition.indices[*position].range;
@@ -57,34 +66,66 @@ impl Scheduling<'_> {
             !uses
         };
         let resident = self.device.resident_threads as f64;
+        let blocks = resident / self.device.block_threads as f64;
         // With a thread for each element, the machine is filled to this share.
         let filled = (elements / resident).min(1.0);
         let alone = (0..rank).map(|p| self.loads(definition, sizes, p)).fold(f64::INFINITY, f64::min);
         let alone = if rank == 0 { cost::SAME_ELEMENT_LOADS } else { alone } / filled;
-        let of = |index: usize| {
-            let threads = power_of_two(sizes[index], self.device.block_threads);
-            let rows = self.rows(definition, sizes, self.device.block_threads / threads);
-            let loads = self.loads(definition, sizes, index);
-            let items = (elements / rows.map_or(1.0, |(_, count)| count as f64)).max(1.0);
-            let blocks = resident / self.device.block_threads as f64;
-            let most = (sizes[index] / (threads as f64 * cost::PART_TERMS_OF_THREAD)).floor();
-            let wanted = (blocks / items).floor().min(most).min(cost::MAX_DEVICE_PARTS);
-            let parts = (wanted >= 2.0 && bounds(&definition.indices[index].range).is_some()).then_some(wanted as i64);
-            let filled = (items * parts.unwrap_or(1) as f64 / blocks).min(1.0);
+        let of = |(index, rows): (usize, Option<(usize, i64)>)| {
+            let beside = rows.map_or(1, |(_, count)| count);
+            let threads = power_of_two(sizes[index], self.device.block_threads / beside);
+            let items = (elements / beside as f64).max(1.0);
+            let parts = self.parts(definition, sizes, (index, threads), items);
+            let sharing = Sharing { index, threads, rows, parts };
+            let lanes = rows.filter(|_| sharing.is_wide()).map_or(index, |(row, _)| row);
+            let loads = self.loads(definition, sizes, lanes);
+            let filled = (items * parts.map_or(1, |(_, parts)| parts) as f64 / blocks).min(1.0);
             let terms: f64 = sizes[rank..].iter().product();
             let added = cost::TREE_STEP_LOADS * (threads as f64).log2() / terms.max(1.0) * threads as f64;
-            ((loads + added) / filled, Sharing { index, threads, rows, parts })
+            ((loads + added) / filled, sharing)
         };
-        let candidates = (rank..definition.indices.len()).filter(is_free).map(of);
-        let (cost, sharing) = candidates.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let candidates = (rank..definition.indices.len()).filter(is_free);
+        let candidates = candidates.flat_map(|index| {
+            let few = power_of_two(sizes[index], self.device.block_threads);
+            let left = self.rows(definition, sizes, rank.checked_sub(1), self.device.block_threads / few);
+            let wide = (0..rank).filter_map(|row| self.rows(definition, sizes, Some(row), cost::WARP_VALUES as i64));
+            std::iter::once(left).chain(wide.map(Some)).map(move |rows| (index, rows))
+        });
+        let (cost, sharing) = candidates.map(of).min_by(|a, b| a.0.total_cmp(&b.0))?;
         (cost < alone && sharing.threads > 1).then_some(sharing)
     }
 
-    /// The output of which a block has several values, where its threads are more than a sum has terms: the bounds of the
-    /// terms must be the same for all of them.
-    fn rows(&self, definition: &Definition, sizes: &[f64], count: i64) -> Option<(usize, i64)> {
-        let row = definition.rank.checked_sub(1).filter(|_| count > 1)?;
-        let terms = &definition.indices[definition.rank..];
+    /// The index along which the terms are divided among items, and in how many parts: so many that these items fill the machine.
+    fn parts(
+        &self,
+        definition: &Definition,
+        sizes: &[f64],
+        (index, threads): (usize, i64),
+        items: f64,
+    ) -> Option<(usize, i64)> {
+        let blocks = self.device.resident_threads as f64 / self.device.block_threads as f64;
+        // What a block takes of its terms for each value of an index: a thread is to have some.
+        let of_thread: f64 = sizes[definition.rank..].iter().product::<f64>() / threads as f64;
+        let most = (of_thread / cost::PART_TERMS_OF_THREAD).floor();
+        let of = |position: usize| {
+            let unit = if position == index { threads as f64 } else { 1.0 };
+            let own = (sizes[position] / unit).floor().min(most).min(cost::MAX_DEVICE_PARTS);
+            (position, (blocks / items).floor().min(own))
+        };
+        let is_used = |position: usize| {
+            let ranges = definition.indices.iter().map(|i| &i.range);
+            ranges.flat_map(|range| range.low.iter().chain(&range.high)).any(|bound| bound.uses_index(position))
+        };
+        let is_plain = |position: &usize| bounds(&definition.indices[*position].range).is_some() && !is_used(*position);
+        let found = (definition.rank..definition.indices.len()).filter(is_plain).map(of);
+        let (position, parts) = found.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        (parts >= 2.0).then_some((position, parts as i64))
+    }
+
+    /// An output of which a block has several values, at most so many: the bounds of the terms must be the same for all of them.
+    fn rows(&self, definition: &Definition, sizes: &[f64], row: Option<usize>, count: i64) -> Option<(usize, i64)> {
+        let row = row.filter(|_| count > 1)?;
+        let terms = &definition.indices[row + 1..];
         let moves = terms.iter().any(|i| i.range.low.iter().chain(&i.range.high).any(|b| b.uses_index(row)));
         let rows = power_of_two(sizes[row], count);
         (!moves && rows > 1).then_some((row, rows))
@@ -100,13 +141,16 @@ impl Scheduling<'_> {
         doc: Vec<String>,
     ) {
         let mut making = self.start(doc);
-        let index = &definition.indices[sharing.index];
-        let part = sharing.parts.and_then(|count| {
-            let (low, high) = bounds(&index.range)?;
-            let unit = count * sharing.threads;
-            let step = (high.clone() - low.clone()).shift(unit).floor_div(&unit.into()).scale(&sharing.threads.into());
-            Some(making.divide(&index.name, low, high, step, Some(count)))
+        let part = sharing.parts.and_then(|(position, count)| {
+            let unit = if position == sharing.index { sharing.threads } else { 1 };
+            Some((position, making.part(definition, position, unit, count)?))
         });
+        let range_of = |position: usize, map: &[Affine]| match &part {
+            Some((own, work)) if *own == position => {
+                Range { low: vec![Affine::index(work.first)], high: vec![Affine::index(work.last)] }
+            }
+            _ => definition.indices[position].range.map(|bound| bound.with_indices(map)),
+        };
         let (mut map, mut rows): (Vec<Affine>, Vec<Loop>) = (Vec::new(), Vec::new());
         for position in 0..definition.rank {
             let threads = sharing.rows.filter(|(row, _)| *row == position).map_or(1, |(_, count)| count);
@@ -123,29 +167,34 @@ impl Scheduling<'_> {
             kind: Kind::Threads(sharing.threads as usize),
         };
         let all = threads(vec![Affine::constant(sharing.threads - 1)]);
-        let extents: Vec<i64> = sharing.rows.iter().map(|(_, count)| *count).chain([sharing.threads]).collect();
-        let place = |at: Affine| -> Vec<Affine> { rows.iter().map(own_place).chain([at]).collect() };
+        // The last of the loops goes fastest from thread to thread.
+        let wide = usize::from(sharing.is_wide());
+        let beside = sharing.rows.iter().map(|(_, count)| *count);
+        let extents: Vec<i64> = rotated(beside.chain([sharing.threads]).collect(), wide);
+        let place = |at: Affine| -> Vec<Affine> { rotated(rows.iter().map(own_place).chain([at]).collect(), wide) };
         let (held, sums) = (self.local("part", &extents, true), self.local("sums", &extents, false));
-        let outer = |t: Loop| -> Vec<Loop> { rows.iter().cloned().chain([t]).collect() };
+        let outer = |t: Loop| -> Vec<Loop> { rotated(rows.iter().cloned().chain([t]).collect(), wide) };
         let neutral = self.exprs.constant(op.neutral());
         making.leaf(Leaf::pointwise(held, place(Affine::index(t)), outer(all.clone()), neutral));
         // The terms, from the outermost index in: tiles up to the shared one.
         let mut tiles: Vec<Tile> = Vec::new();
-        for index in &definition.indices[definition.rank..sharing.index] {
-            let variable = making.variable(&index.name);
-            tiles.push(Tile::each(variable, index.range.map(|b| b.with_indices(&map)), Vec::new()));
+        for position in definition.rank..sharing.index {
+            let variable = making.variable(&definition.indices[position].name);
+            tiles.push(Tile::each(variable, range_of(position, &map), Vec::new()));
             map.push(Affine::index(variable));
         }
         let first = making.variable("box");
-        let mut range = index.range.map(|bound| bound.with_indices(&map));
-        if let Some(work) = &part {
-            range = Range { low: vec![Affine::index(work.first)], high: vec![Affine::index(work.last)] };
-        }
+        let range = range_of(sharing.index, &map);
         let high = range.high.iter().map(|high| high.clone() - Affine::index(first));
         let inside = threads(std::iter::once(Affine::constant(sharing.threads - 1)).chain(high).collect());
         tiles.push(Tile { size: sharing.threads, ..Tile::each(first, range, Vec::new()) });
         map.push(Affine::index(first) + Affine::index(t));
-        let terms = self.terms(definition, &mut map, &mut making);
+        let mut terms = Vec::new();
+        for position in sharing.index + 1..definition.indices.len() {
+            let variable = making.variable(&definition.indices[position].name);
+            terms.push(Loop { variable, range: range_of(position, &map), kind: Kind::Serial });
+            map.push(Affine::index(variable));
+        }
         let body = self.mapped(definition.body, &map);
         let guards = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
         let leaf = self.added(held, place(Affine::index(t)), outer(inside), terms, op, body);
@@ -166,7 +215,7 @@ impl Scheduling<'_> {
         }
         let value = self.exprs.access(sums, place(Affine::constant(0)));
         match (parts, part) {
-            (Some(buffer), Some(work)) => {
+            (Some(buffer), Some((_, work))) => {
                 let at = std::iter::once(Affine::index(work.item)).chain(own).collect();
                 making.leaf(Leaf::pointwise(buffer, at, rows, value));
             }
@@ -196,8 +245,16 @@ impl Scheduling<'_> {
         Leaf { outputs: count, reduction: Some(op), accumulate: true, ..leaf }
     }
 
+    /// Room for so many parts of each element.
+    pub fn buffer_of_parts(&mut self, definition: &Definition, parts: i64) -> TensorId {
+        let extents = &self.program[definition.tensor].extents;
+        let all = std::iter::once(Affine::constant(parts)).chain(extents.iter().cloned()).collect();
+        let name = format!("{}_parts", self.name_of(definition.tensor));
+        self.buffer(&name, all, Scope::Run, false)
+    }
+
     /// A kernel that combines parts in order.
-    fn combined(&mut self, definition: &Definition, last: Option<&Definition>, buffer: TensorId, parts: i64) {
+    pub fn combined(&mut self, definition: &Definition, last: Option<&Definition>, buffer: TensorId, parts: i64) {
         let rank = definition.rank;
         let part = Index { name: "part".into(), range: Range::extent(Affine::constant(parts)) };
         let at: Vec<Affine> = std::iter::once(rank).chain(0..rank).map(Affine::index).collect();
@@ -216,4 +273,10 @@ impl Scheduling<'_> {
             self.elements(&whole, last, &sizes, doc);
         }
     }
+}
+
+/// A list that starts with its last element, if `last_first` is 1.
+fn rotated<T>(mut list: Vec<T>, last_first: usize) -> Vec<T> {
+    list.rotate_right(last_first);
+    list
 }
