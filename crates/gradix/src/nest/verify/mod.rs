@@ -11,7 +11,7 @@ mod written;
 use super::{FIRST, ITEM, Kernel, LAST, Leaf, LoopId, Nest, Scope, Step, Work};
 use crate::domain::guard::{self, Guarded};
 use crate::domain::system::{self, Facts, Found};
-use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Range, TensorId};
+use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Range, Relation, TensorId};
 use gradix_int::Int;
 use items::Owners;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -362,8 +362,10 @@ impl Visit<'_> {
         for (atom, _) in subscript.terms() {
             let Atom::Floor(inner, size) = atom else { continue };
             let rest = (**inner).clone() - Affine::index(fresh).scale(size);
-            let above = Constraint::at_most(rest.clone(), Affine::constant(size.clone()).shift(-1));
-            let rows = [domain.known(), &[Constraint::non_negative(rest), above]].concat();
+            let above = Affine::constant(size.clone()).shift(-1) - rest.clone();
+            // Built directly: the canonical form would have the floor in it.
+            let own = [rest, above].map(|affine| Constraint { affine, relation: Relation::NonNegative });
+            let rows = [domain.known(), &own].concat();
             let others = |atom: &Atom| matches!(atom, Atom::Index(v) if *v as usize != fresh);
             let floor = inner.floor_div(size);
             let places: Vec<Affine> = (0..fresh).map(Affine::index).chain([floor]).collect();
