@@ -363,14 +363,15 @@ impl Visit<'_> {
             let Atom::Floor(inner, size) = atom else { continue };
             let rest = (**inner).clone() - Affine::index(fresh).scale(size);
             let above = Affine::constant(size.clone()).shift(-1) - rest.clone();
-            // Built directly: the canonical form would have the floor in it.
+            // Built directly, as what follows: the canonical form would have the floor in it here, and none there.
             let own = [rest, above].map(|affine| Constraint { affine, relation: Relation::NonNegative });
             let rows = [domain.known(), &own].concat();
             let others = |atom: &Atom| matches!(atom, Atom::Index(v) if *v as usize != fresh);
             let floor = inner.floor_div(size);
             let places: Vec<Affine> = (0..fresh).map(Affine::index).chain([floor]).collect();
             let found = system::project(&rows, &others).unwrap_or_default();
-            more.extend(found.iter().map(|row| row.with_indices(&places)));
+            let stated = |row: &Constraint| Constraint { affine: row.affine.with_indices(&places), ..row.clone() };
+            more.extend(found.iter().map(stated));
         }
         (!more.is_empty()).then(|| Facts::new([domain.known(), &more].concat()))
     }

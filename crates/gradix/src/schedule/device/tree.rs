@@ -11,9 +11,9 @@
 //! divided among items, too, along the index with the most, in a number of parts that depends on the assumed sizes alone. A
 //! second kernel combines the parts in order.
 
-use super::making::{bounds, own_place};
+use super::making::{Making, bounds, own_place};
 use super::{Scheduling, power_of_two};
-use crate::nest::{Kind, Leaf, Loop, Scope, Step, Tile};
+use crate::nest::{Kind, Leaf, Loop, LoopId, Scope, Step, Tile, Work};
 use crate::program::{Affine, Definition, Expr, ExprId, Index, Range, ReduceOp, TensorId};
 use crate::target::cost;
 
@@ -33,6 +33,47 @@ impl Sharing {
     /// Whether neighbouring threads have neighbouring values of the output that a block has several of, not of the terms.
     fn is_wide(&self) -> bool {
         self.rows.is_some_and(|(_, count)| count >= cost::WARP_VALUES as i64)
+    }
+}
+
+/// What the leaves of a block have in common.
+struct Block {
+    /// Which of the threads that share terms, and how many these are.
+    t: LoopId,
+    threads: i64,
+    /// The outputs of which a block has several values.
+    rows: Vec<Loop>,
+    /// 1 if neighbouring threads have neighbouring values of these.
+    wide: usize,
+}
+
+impl Block {
+    /// What belongs to the rows and to the threads, in the order of the loops, of which the last goes fastest.
+    fn in_order<T>(&self, rows: Vec<T>, threads: T) -> Vec<T> {
+        let mut all = rows;
+        all.push(threads);
+        all.rotate_right(self.wide);
+        all
+    }
+
+    /// The place of what thread `at` has.
+    fn place(&self, at: Affine) -> Vec<Affine> {
+        self.in_order(self.rows.iter().map(own_place).collect(), at)
+    }
+
+    fn own(&self) -> Vec<Affine> {
+        self.place(Affine::index(self.t))
+    }
+
+    /// The loops of the first threads, up to other bounds.
+    fn first(&self, count: i64, bounds: Vec<Affine>) -> Vec<Loop> {
+        let high = std::iter::once(Affine::constant(count - 1)).chain(bounds).collect();
+        let range = Range { low: vec![Affine::constant(0)], high };
+        self.in_order(self.rows.clone(), Loop { variable: self.t, range, kind: Kind::Threads(self.threads as usize) })
+    }
+
+    fn all(&self) -> Vec<Loop> {
+        self.first(self.threads, Vec::new())
     }
 }
 
@@ -145,83 +186,93 @@ impl Scheduling<'_> {
             let unit = if position == sharing.index { sharing.threads } else { 1 };
             Some((position, making.part(definition, position, unit, count)?))
         });
-        let range_of = |position: usize, map: &[Affine]| match &part {
-            Some((own, work)) if *own == position => {
+        let (mut own, mut rows): (Vec<Affine>, Vec<Loop>) = (Vec::new(), Vec::new());
+        for position in 0..definition.rank {
+            let threads = sharing.rows.filter(|(row, _)| *row == position).map_or(1, |(_, count)| count);
+            let place = making.output(definition, position, &own, threads, 1);
+            own.push(place.value);
+            rows.extend(place.inside);
+        }
+        making.close_grid();
+        let wide = usize::from(sharing.is_wide());
+        let block = Block { t: making.variable("t"), threads: sharing.threads, rows, wide };
+        let extents = block.in_order(sharing.rows.iter().map(|(_, count)| *count).collect(), sharing.threads);
+        let (held, sums) = (self.local("part", &extents, true), self.local("sums", &extents, false));
+        let neutral = self.exprs.constant(op.neutral());
+        making.leaf(Leaf::pointwise(held, block.own(), block.all(), neutral));
+        let step =
+            self.terms_of_block(&mut making, definition, (op, sharing, part.as_ref()), &block, (held, own.clone()));
+        making.kernel.steps.push(step);
+        let value = self.added_up(&mut making, op, &block, (held, sums));
+        match (parts, part) {
+            (Some(buffer), Some((_, work))) => {
+                let at = std::iter::once(Affine::index(work.item)).chain(own).collect();
+                making.leaf(Leaf::pointwise(buffer, at, block.rows, value));
+            }
+            _ => self.store(&mut making, definition, last, (&own, block.rows), value),
+        }
+        self.finish(making);
+    }
+
+    /// The tiles in which each thread takes its terms; `own` stands for the outputs.
+    fn terms_of_block(
+        &mut self,
+        making: &mut Making,
+        definition: &Definition,
+        (op, sharing, part): (ReduceOp, &Sharing, Option<&(usize, Work)>),
+        block: &Block,
+        (held, own): (TensorId, Vec<Affine>),
+    ) -> Step {
+        let range_of = |position: usize, map: &[Affine]| match part {
+            Some((divided, work)) if *divided == position => {
                 Range { low: vec![Affine::index(work.first)], high: vec![Affine::index(work.last)] }
             }
             _ => definition.indices[position].range.map(|bound| bound.with_indices(map)),
         };
-        let (mut map, mut rows): (Vec<Affine>, Vec<Loop>) = (Vec::new(), Vec::new());
-        for position in 0..definition.rank {
-            let threads = sharing.rows.filter(|(row, _)| *row == position).map_or(1, |(_, count)| count);
-            let place = making.output(definition, position, &map, threads, 1);
-            map.push(place.value);
-            rows.extend(place.inside);
-        }
-        making.close_grid();
-        let own = map.clone();
-        let t = making.variable("t");
-        let threads = |high: Vec<Affine>| Loop {
-            variable: t,
-            range: Range { low: vec![Affine::constant(0)], high },
-            kind: Kind::Threads(sharing.threads as usize),
-        };
-        let all = threads(vec![Affine::constant(sharing.threads - 1)]);
-        // The last of the loops goes fastest from thread to thread.
-        let wide = usize::from(sharing.is_wide());
-        let beside = sharing.rows.iter().map(|(_, count)| *count);
-        let extents: Vec<i64> = rotated(beside.chain([sharing.threads]).collect(), wide);
-        let place = |at: Affine| -> Vec<Affine> { rotated(rows.iter().map(own_place).chain([at]).collect(), wide) };
-        let (held, sums) = (self.local("part", &extents, true), self.local("sums", &extents, false));
-        let outer = |t: Loop| -> Vec<Loop> { rotated(rows.iter().cloned().chain([t]).collect(), wide) };
-        let neutral = self.exprs.constant(op.neutral());
-        making.leaf(Leaf::pointwise(held, place(Affine::index(t)), outer(all.clone()), neutral));
-        // The terms, from the outermost index in: tiles up to the shared one.
-        let mut tiles: Vec<Tile> = Vec::new();
-        for position in definition.rank..sharing.index {
-            let variable = making.variable(&definition.indices[position].name);
-            tiles.push(Tile::each(variable, range_of(position, &map), Vec::new()));
+        let (mut map, mut tiles, mut terms) = (own, Vec::new(), Vec::new());
+        let mut inside = Vec::new();
+        for (position, index) in definition.indices.iter().enumerate().skip(definition.rank) {
+            let name = if position == sharing.index { "box" } else { &index.name };
+            let (variable, range) = (making.variable(name), range_of(position, &map));
             map.push(Affine::index(variable));
+            if position == sharing.index {
+                let high = range.high.iter().map(|high| high.clone() - Affine::index(variable));
+                inside = block.first(sharing.threads, high.collect());
+                map[position] = Affine::index(variable) + Affine::index(block.t);
+            }
+            match position <= sharing.index {
+                true => tiles.push(Tile::each(variable, range, Vec::new())),
+                false => terms.push(Loop { variable, range, kind: Kind::Serial }),
+            }
         }
-        let first = making.variable("box");
-        let range = range_of(sharing.index, &map);
-        let high = range.high.iter().map(|high| high.clone() - Affine::index(first));
-        let inside = threads(std::iter::once(Affine::constant(sharing.threads - 1)).chain(high).collect());
-        tiles.push(Tile { size: sharing.threads, ..Tile::each(first, range, Vec::new()) });
-        map.push(Affine::index(first) + Affine::index(t));
-        let mut terms = Vec::new();
-        for position in sharing.index + 1..definition.indices.len() {
-            let variable = making.variable(&definition.indices[position].name);
-            terms.push(Loop { variable, range: range_of(position, &map), kind: Kind::Serial });
-            map.push(Affine::index(variable));
+        if let Some(shared) = tiles.last_mut() {
+            shared.size = sharing.threads;
         }
         let body = self.mapped(definition.body, &map);
         let guards = definition.conditions.iter().map(|c| c.with_indices(&map)).collect();
-        let leaf = self.added(held, place(Affine::index(t)), outer(inside), terms, op, body);
-        let mut inner = Step::Leaf(Leaf { guards, ..leaf });
-        for tile in tiles.into_iter().rev() {
-            inner = Step::Tile(Tile { steps: vec![inner], ..tile });
-        }
-        making.kernel.steps.push(inner);
-        let value = self.exprs.access(held, place(Affine::index(t)));
-        making.leaf(Leaf::pointwise(sums, place(Affine::index(t)), outer(all), value));
-        let mut apart = sharing.threads / 2;
+        let leaf = self.added(held, block.own(), inside, terms, op, body);
+        let leaf = Step::Leaf(Leaf { guards, ..leaf });
+        tiles.into_iter().rev().fold(leaf, |inner, tile| Step::Tile(Tile { steps: vec![inner], ..tile }))
+    }
+
+    /// The tree over what threads have, and the value that is then in its root.
+    fn added_up(
+        &mut self,
+        making: &mut Making,
+        op: ReduceOp,
+        block: &Block,
+        (held, sums): (TensorId, TensorId),
+    ) -> ExprId {
+        let value = self.exprs.access(held, block.own());
+        making.leaf(Leaf::pointwise(sums, block.own(), block.all(), value));
+        let mut apart = block.threads / 2;
         while apart > 0 {
-            let there = self.exprs.access(sums, place(Affine::index(t).shift(apart)));
-            let few = outer(threads(vec![Affine::constant(apart - 1)]));
-            let leaf = self.added(sums, place(Affine::index(t)), few, Vec::new(), op, there);
+            let there = self.exprs.access(sums, block.place(Affine::index(block.t).shift(apart)));
+            let leaf = self.added(sums, block.own(), block.first(apart, Vec::new()), Vec::new(), op, there);
             making.leaf(leaf);
             apart /= 2;
         }
-        let value = self.exprs.access(sums, place(Affine::constant(0)));
-        match (parts, part) {
-            (Some(buffer), Some((_, work))) => {
-                let at = std::iter::once(Affine::index(work.item)).chain(own).collect();
-                making.leaf(Leaf::pointwise(buffer, at, rows, value));
-            }
-            _ => self.store(&mut making, definition, last, (&own, rows), value),
-        }
-        self.finish(making);
+        self.exprs.access(sums, block.place(Affine::constant(0)))
     }
 
     /// A leaf that combines what its target holds with more terms.
@@ -273,10 +324,4 @@ impl Scheduling<'_> {
             self.elements(&whole, last, &sizes, doc);
         }
     }
-}
-
-/// A list that starts with its last element, if `last_first` is 1.
-fn rotated<T>(mut list: Vec<T>, last_first: usize) -> Vec<T> {
-    list.rotate_right(last_first);
-    list
 }
