@@ -84,30 +84,30 @@ def _tensors(names: Sequence[str], values: Sequence[Any]) -> list[Tensor]:
     return [_tensor(name, value, dtype, device) for name, value in zip(names, values, strict=True)]
 
 
-def _device(names: Sequence[str], values: Sequence[Any]) -> torch.device:
-    """Where all tensors are; those without dimensions may also be on the CPU."""
-    placed = [(name, value.device) for name, value in zip(names, values, strict=True) if isinstance(value, Tensor)]
-    found = next((device for _, device in placed if device.type not in ("cpu", "meta")), None)
-    if found is None:
-        return next((device for _, device in placed if device.type == "meta"), torch.device("cpu"))
+def _device(names: Sequence[str], values: Sequence[Any]) -> torch.device | None:
+    """The GPU that all tensors are on, if they are on one; those without dimensions may also be on the CPU."""
+    tensors = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, Tensor)]
+    elsewhere = [(name, value.device) for name, value in tensors if value.device.type not in ("cpu", "meta")]
+    if not elsewhere:
+        return None
+    name, found = elsewhere[0]
     if found.type != "cuda" or found.index not in (0, None):
-        name = next(name for name, device in placed if device == found)
         raise ArgumentError(f"{name!r} is on the device {found}, but a tensor on the CPU or on cuda:0 is expected")
-    for name, value in zip(names, values, strict=True):
-        if isinstance(value, Tensor) and value.device != found and value.dim() > 0:
+    for name, value in tensors:
+        if value.device != found and value.dim() > 0:
             raise ArgumentError(f"{name!r} is on the device {value.device}, and others are on {found}")
     return found
 
 
-def _tensor(name: str, value: Any, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _tensor(name: str, value: Any, dtype: torch.dtype, device: torch.device | None) -> Tensor:
     if not isinstance(value, Tensor):
         try:
-            return torch.as_tensor(value, dtype=dtype, device=device if device.type == "cuda" else None)
+            return torch.as_tensor(value, dtype=dtype, device=device)
         except (RuntimeError, TypeError, ValueError) as error:
             raise ArgumentError(f"{name!r} can't be made a tensor: {error}") from error
     if value.layout is not torch.strided:
         raise ArgumentError(f"{name!r} has the layout {value.layout}, but a strided tensor is expected")
-    return value.to(device, dtype) if device.type == "cuda" else value.to(dtype)
+    return value.to(dtype) if device is None else value.to(device, dtype)
 
 
 # One operator for all programs: the text is an argument, and so derivatives of any order and batches are calls of the same
