@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs sanitize lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize emulate-cuda nvrtc lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -30,6 +30,15 @@ sanitize:
 		MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p gradix-int --lib && \
 		MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p gradix --lib program::; \
 	else echo 'note: Miri is not installed, and nothing ran under it'; fi
+
+# Kernels for GPUs, run on the processor: all examples in both types, all cases of derivatives and 300 random programs, where the
+# tests have a few of each; the examples also under GCC's AddressSanitizer. A quarter of an hour.
+emulate-cuda:
+	GRADIX_EMULATED=all cargo test -p gradix-run --test backends emulated
+
+# All examples, compiled by NVIDIA's compiler, which is a download of 217 MB the first time and needs no GPU.
+nvrtc:
+	GRADIX_FETCH_NVRTC=1 cargo test -p gradix-run --test nvrtc
 
 # What the continuous integration asks for besides.
 lint: package

@@ -327,6 +327,8 @@ pub enum Backend {
     Vm,
     /// Code from the machine's C compiler ($CC, or cc, gcc, clang)
     Native,
+    /// A GPU: NVIDIA's driver, and its run-time compiler
+    Cuda,
 }
 
 impl Backend {
@@ -337,6 +339,7 @@ impl Backend {
             Backend::Interp => gradix_run::Backend::Interp,
             Backend::Vm => gradix_run::Backend::Vm,
             Backend::Native => gradix_run::Backend::Native,
+            Backend::Cuda => gradix_run::Backend::Cuda,
         }
     }
 }
@@ -431,7 +434,7 @@ pub struct EmitArguments {
     /// The language
     #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::C)]
     pub target: Language,
-    /// The processor that decisions suit: avx512, avx2, neon or portable [default: this machine's]
+    /// The machine that decisions suit: avx512, avx2, neon, portable or, a GPU, sm_90 [default: this one]
     #[arg(long, value_name = "NAME", value_parser = parse_cpu)]
     pub cpu: Option<Target>,
     /// The type of numbers
@@ -446,6 +449,9 @@ pub struct EmitArguments {
     /// The header, for C and C++, in place of the code
     #[arg(long)]
     pub header: bool,
+    /// With --target cuda: a function in C++, too, that starts all kernels on a stream
+    #[arg(long)]
+    pub host: bool,
     /// Write the code, its header, a program that calls it and a CMakeLists.txt to this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["header", "output"])]
     pub project: Option<PathBuf>,
@@ -459,6 +465,8 @@ pub struct EmitArguments {
 pub enum Language {
     /// C99 with the vector types of GCC and Clang
     C,
+    /// CUDA C++: a kernel for each step
+    Cuda,
 }
 
 /// Arguments of `bench`.
@@ -504,7 +512,7 @@ fn parse_size(text: &str) -> Result<(String, i64), String> {
 
 fn parse_cpu(text: &str) -> Result<Target, String> {
     let known = Target::PRESETS.map(|target| target.name).join(", ");
-    Target::named(text).ok_or_else(|| format!("there is no processor of that name; known are {known}"))
+    Target::named(text).ok_or_else(|| format!("there is no machine of that name; known are {known}"))
 }
 
 fn parse_input(text: &str) -> Result<Input, String> {

@@ -4,6 +4,7 @@
 //! speed. The type hints of this module are in `python/gradix/_gradix.pyi`.
 
 mod arrays;
+mod device;
 mod errors;
 mod function;
 mod outputs;
@@ -17,6 +18,8 @@ mod _gradix {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::device::DeviceArray;
+    #[pymodule_export]
     use super::function::Function;
     #[pymodule_export]
     use super::plan::Plan;
@@ -29,6 +32,12 @@ mod _gradix {
     #[pyfunction]
     fn xla_handler() -> usize {
         super::xla::handler as *const () as usize
+    }
+
+    /// The address of the function that XLA calls for arrays on a GPU.
+    #[pyfunction]
+    fn xla_device_handler() -> usize {
+        super::xla::device_handler as *const () as usize
     }
 
     /// Forgets the programs that XLA has called, and tells how many there were.

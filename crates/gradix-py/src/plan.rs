@@ -14,6 +14,7 @@ use gradix::program::Places;
 use gradix::program::{Program, TensorId};
 use gradix::{Int, Resolved};
 use gradix_run::View;
+use gradix_run::cuda::Stream;
 use gradix_run::function::{Bound as Sized, Function, How};
 use gradix_run::{Backend, Dtype, Element, Note};
 use gradix_view::Source;
@@ -23,6 +24,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::arrays::{Given, Place, common_type, numpy};
+use crate::device;
 use crate::errors::{Kind, error, guarded, refuse, warn};
 use crate::function::named;
 use crate::outputs::{Outputs, tuple};
@@ -121,7 +123,7 @@ impl Plan {
     #[pyo3(signature = (args, named, out, threads, backend, dtype, /))]
     #[allow(clippy::too_many_arguments, reason = "the options of a call")]
     fn run<'py>(
-        &self,
+        slf: &Bound<'py, Plan>,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         named: &Bound<'py, PyDict>,
@@ -130,9 +132,16 @@ impl Plan {
         backend: Option<&Bound<'py, PyAny>>,
         dtype: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let is_there = |value: &Bound<'py, PyAny>| device::is_on_device(value);
+        if args.iter().any(|value| is_there(&value)) || named.values().iter().any(|value| is_there(&value)) {
+            let module = py.import(intern!(py, "gradix._device"))?;
+            let results = module.call_method1(intern!(py, "run"), (slf, args, named, out, backend, dtype))?;
+            return Ok(results.cast_into::<PyTuple>()?);
+        }
+        let plan = slf.get();
         guarded(py, || {
-            let how = how(threads, backend, self.how)?;
-            let (given, sizes) = self.gather(py, args, named)?;
+            let how = how(threads, backend, plan.how)?;
+            let (given, sizes) = plan.gather(py, args, named)?;
             let dtype = match dtype {
                 Some(dtype) => wanted_type(dtype)?,
                 None => common_type(&given),
@@ -140,9 +149,69 @@ impl Plan {
             let given = given.into_iter().map(|given| given.into_type(py, dtype));
             let given: Vec<Given<'py>> = given.collect::<PyResult<_>>()?;
             match dtype {
-                Dtype::F64 => self.run_typed::<f64>(py, &given, &sizes, out, how),
-                Dtype::F32 => self.run_typed::<f32>(py, &given, &sizes, out, how),
+                Dtype::F64 => plan.run_typed::<f64>(py, &given, &sizes, out, how),
+                Dtype::F32 => plan.run_typed::<f32>(py, &given, &sizes, out, how),
             }
+        })
+    }
+
+    /// The names of all that is given, in order.
+    #[getter]
+    fn slots(&self) -> Vec<&str> {
+        self.slots.iter().map(|slot| slot.name.as_str()).collect()
+    }
+
+    /// How many of them are arguments.
+    #[getter]
+    fn arguments(&self) -> usize {
+        self.arguments
+    }
+
+    /// The names of upstream derivatives of results without dimensions, which are 1 unless given.
+    #[getter]
+    fn scalars(&self) -> Vec<&str> {
+        let program = self.base.program();
+        let is_scalar = |slot: &&Slot| match slot.role {
+            Role::Upstream(place) => program[program.outputs[place]].rank == 0,
+            Role::Argument(_) | Role::Tangent(_) => false,
+        };
+        self.slots.iter().filter(is_scalar).map(|slot| slot.name.as_str()).collect()
+    }
+
+    /// Starts the computation on a stream of the GPU: of arrays in C order, by their shapes and addresses, one for each slot,
+    /// into those of the results.
+    #[pyo3(signature = (shapes, addresses, sizes, results, dtype, stream, /))]
+    #[allow(clippy::too_many_arguments, reason = "what a call consists of")]
+    fn run_on_device(
+        &self,
+        py: Python<'_>,
+        shapes: Vec<Vec<usize>>,
+        addresses: Vec<u64>,
+        sizes: Vec<(String, i64)>,
+        results: Vec<u64>,
+        dtype: &str,
+        stream: u64,
+    ) -> PyResult<()> {
+        guarded(py, || {
+            if addresses.len() != self.slots.len() || shapes.len() != self.slots.len() {
+                return Err(error(py, Kind::Argument, format!("{} arrays are expected", self.slots.len())));
+            }
+            let (dtype, _) = device::type_of(py, dtype)?;
+            let arguments: Vec<Option<&[usize]>> =
+                shapes[..self.arguments].iter().map(|shape| Some(shape.as_slice())).collect();
+            let (bound, computed) = self.bind(py, &arguments, &named(sizes))?;
+            self.check_extra(py, shapes.iter().map(Vec::as_slice), &bound)?;
+            let computed = computed.as_ref().unwrap_or(&bound);
+            if results.len() != computed.outputs.len() {
+                return Err(error(py, Kind::Argument, format!("{} results are expected", computed.outputs.len())));
+            }
+            let inputs: Vec<u64> = self.routes.iter().map(|&slot| addresses[slot]).collect();
+            let function = self.derived.as_ref().unwrap_or(&self.base);
+            // SAFETY: as the caller, which is a part of this package, promises: there is memory of the device with the elements
+            // of these shapes, which lives until the stream has come so far.
+            let run = || unsafe { function.run_on_device(computed, dtype, &inputs, &results, Stream(stream)) };
+            let told = signals::detached(py, run)?;
+            warn(py, &told.map_err(|error| refuse(py, Kind::Run, &[error], &self.source))?)
         })
     }
 
@@ -295,7 +364,7 @@ impl Plan {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let shapes: Vec<Option<&[usize]>> = given[..self.arguments].iter().map(|given| Some(given.shape())).collect();
         let (bound, computed) = self.bind(py, &shapes, sizes)?;
-        self.check_extra(py, given, &bound)?;
+        self.check_extra(py, given.iter().map(Given::shape), &bound)?;
         let computed = computed.as_ref().unwrap_or(&bound);
         let numbers: Vec<T> =
             given.iter().map(|given| if let Given::Number(x) = given { T::from_f64(*x) } else { T::ZERO }).collect();
@@ -311,17 +380,22 @@ impl Plan {
     }
 
     /// Tangents have the shapes of arguments, upstream derivatives those of results.
-    fn check_extra(&self, py: Python<'_>, given: &[Given<'_>], bound: &Sized) -> PyResult<()> {
+    fn check_extra<'a>(
+        &self,
+        py: Python<'_>,
+        shapes: impl Iterator<Item = &'a [usize]>,
+        bound: &Sized,
+    ) -> PyResult<()> {
         let program = self.base.program();
-        for (slot, given) in self.slots.iter().zip(given).skip(self.arguments) {
+        for (slot, shape) in self.slots.iter().zip(shapes).skip(self.arguments) {
             let (expected, of) = match slot.role {
                 Role::Argument(_) => continue,
                 Role::Tangent(place) => (&bound.inputs[place], program.inputs().nth(place)),
                 Role::Upstream(place) => (&bound.outputs[place], Some(program.outputs[place])),
             };
-            if given.shape() != expected.as_slice() {
+            if shape != expected.as_slice() {
                 let of = of.map_or("", |tensor| &program[tensor].name);
-                let (given, expected) = (tuple(given.shape()), tuple(expected));
+                let (given, expected) = (tuple(shape), tuple(expected));
                 let message = format!("'{}' has shape {given}, but {expected}, that of '{of}', is expected", slot.name);
                 return Err(error(py, Kind::Shape, message));
             }
@@ -375,11 +449,11 @@ pub fn how(threads: Option<&Bound<'_, PyAny>>, backend: Option<&Bound<'_, PyAny>
     Ok(How { backend, threads })
 }
 
-const BACKENDS: [&str; 4] = ["auto", "native", "vm", "interp"];
+const BACKENDS: [&str; 5] = ["auto", "native", "vm", "interp", "cuda"];
 
 /// The backend of a name.
 pub fn backend(name: &str) -> Option<Backend> {
-    let backends = [Backend::Auto, Backend::Native, Backend::Vm, Backend::Interp];
+    let backends = [Backend::Auto, Backend::Native, Backend::Vm, Backend::Interp, Backend::Cuda];
     BACKENDS.iter().zip(backends).find(|(known, _)| **known == name).map(|(_, backend)| backend)
 }
 

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix_run::View;
+use gradix_run::cuda::Stream;
 use gradix_run::function::{Function, How};
-use gradix_run::{Backend, Element, Recent};
+use gradix_run::{Backend, Element, Note, Recent};
 use gradix_view::{Source, render};
 use pyo3::prelude::*;
 
@@ -60,6 +61,18 @@ struct Api {
     version: Version,
     internal: *const c_void,
     create_error: unsafe extern "C" fn(*mut ErrorArguments) -> *mut Error,
+    error_message: *const c_void,
+    destroy_error: *const c_void,
+    register: *const c_void,
+    stream: unsafe extern "C" fn(*mut StreamArguments) -> *mut Error,
+}
+
+#[repr(C)]
+struct StreamArguments {
+    struct_size: usize,
+    extensions: *mut Extension,
+    context: *mut c_void,
+    stream: *mut c_void,
 }
 
 #[repr(C)]
@@ -152,6 +165,32 @@ pub struct Frame {
 ///
 /// For XLA to call: the frame is one of its own, and all that it points to lives until the return.
 pub unsafe extern "C" fn handler(frame: *mut Frame) -> *mut Error {
+    // SAFETY: as the caller promises.
+    unsafe { handle(frame, |_| Ok(None)) }
+}
+
+/// Starts a program on the stream of a call, on buffers of a GPU.
+///
+/// # Safety
+///
+/// As for [`handler`]; what the buffers point to lives until the stream has come so far.
+pub unsafe extern "C" fn device_handler(frame: *mut Frame) -> *mut Error {
+    // SAFETY: as the caller promises.
+    unsafe { handle(frame, |frame| stream(frame).map(Some)) }
+}
+
+/// The stream that XLA computes on.
+unsafe fn stream(frame: &Frame) -> Result<Stream, String> {
+    let (struct_size, extensions) = (size_of::<StreamArguments>(), std::ptr::null_mut());
+    let mut arguments =
+        StreamArguments { struct_size, extensions, context: frame.context, stream: std::ptr::null_mut() };
+    // SAFETY: XLA's own function, with its own context.
+    let error = unsafe { ((*frame.api).stream)(&raw mut arguments) };
+    if error.is_null() { Ok(Stream(arguments.stream as u64)) } else { Err("XLA gives no stream".into()) }
+}
+
+/// Handles a call; `stream` is the stream of its GPU, if it has one.
+unsafe fn handle(frame: *mut Frame, stream: unsafe fn(&Frame) -> Result<Option<Stream>, String>) -> *mut Error {
     // SAFETY: as the caller promises; only XLA changes what is behind the pointers.
     let frame = unsafe { &*frame };
     // SAFETY: as the caller promises.
@@ -159,7 +198,7 @@ pub unsafe extern "C" fn handler(frame: *mut Frame) -> *mut Error {
         return std::ptr::null_mut();
     }
     // SAFETY: as the caller promises.
-    let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { call(frame) }));
+    let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { call(frame, stream(frame)?) }));
     let outcome = outcome.unwrap_or_else(|_| Err("a defect of gradix: a part of it failed".into()));
     let Err(message) = outcome else { return std::ptr::null_mut() };
     let message = CString::new(message.replace('\0', "")).unwrap_or_default();
@@ -184,7 +223,7 @@ unsafe fn describe(frame: &Frame) -> bool {
     }
 }
 
-unsafe fn call(frame: &Frame) -> Result<(), String> {
+unsafe fn call(frame: &Frame, stream: Option<Stream>) -> Result<(), String> {
     // SAFETY: as the caller promises.
     unsafe {
         let function = function(text(frame, "program")?)?;
@@ -199,8 +238,8 @@ unsafe fn call(frame: &Frame) -> Result<(), String> {
         let first = types.next().unwrap_or(F64);
         match first {
             _ if types.any(|dtype| dtype != first) => Err("the arrays have elements of different types".into()),
-            F64 => run::<f64>(&function, how, &sizes, &inputs, &outputs),
-            F32 => run::<f32>(&function, how, &sizes, &inputs, &outputs),
+            F64 => run::<f64>(&function, (how, stream), &sizes, &inputs, &outputs),
+            F32 => run::<f32>(&function, (how, stream), &sizes, &inputs, &outputs),
             _ => Err("the arrays have elements that are neither float64 nor float32".into()),
         }
     }
@@ -208,7 +247,7 @@ unsafe fn call(frame: &Frame) -> Result<(), String> {
 
 unsafe fn run<T: Element>(
     function: &Function,
-    how: How,
+    (how, stream): (How, Option<Stream>),
     sizes: &[(String, Int)],
     inputs: &[&Buffer],
     outputs: &[&Buffer],
@@ -222,17 +261,32 @@ unsafe fn run<T: Element>(
     if given != bound.outputs {
         return Err("the results have other shapes than the program gives them".into());
     }
+    if let Some(stream) = stream {
+        if !matches!(how.backend, Backend::Auto | Backend::Cuda) {
+            return Err("the arrays are on a GPU, where the backend that was asked for does not compute".into());
+        }
+        let addresses = |buffers: &[&Buffer]| buffers.iter().map(|buffer| buffer.data as u64).collect::<Vec<_>>();
+        let (inputs, outputs) = (addresses(inputs), addresses(outputs));
+        // SAFETY: as the caller promises; XLA's arrays are dense.
+        let notes = unsafe { function.run_on_device(&bound, T::DTYPE, &inputs, &outputs, stream) };
+        tell(&notes.map_err(|error| message(vec![error]))?);
+        return Ok(());
+    }
     let views =
         inputs.iter().zip(&shapes).map(|(buffer, shape)| View::dense(buffer.data.cast_const().cast::<T>(), shape));
     let views: Vec<View<'_, T>> = views.collect();
     let outputs: Vec<*mut T> = outputs.iter().map(|buffer| buffer.data.cast()).collect();
     // SAFETY: XLA's arrays are dense, in the order of the program's, and results overlap nothing.
     let notes = unsafe { function.run(&bound, how, &views, &outputs) }.map_err(|error| message(vec![error]))?;
+    tell(&notes);
+    Ok(())
+}
+
+fn tell(notes: &[Note]) {
     if !notes.is_empty() {
         // A warning that can't be given, because Python is about to end or wants it as an exception, is lost.
-        let _ = Python::try_attach(|py| warn(py, &notes));
+        let _ = Python::try_attach(|py| warn(py, notes));
     }
-    Ok(())
 }
 
 /// The functions that were called last, by their texts, with the memory that they hold for intermediate values.

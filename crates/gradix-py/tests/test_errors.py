@@ -120,7 +120,7 @@ MISTAKES = {
         ["memory"],
     ),
     "no text": (lambda p: gx.compile(123), gx.ArgumentError, ["123"]),
-    "compiled backend": (lambda p: gx.compile(RBF, backend="cuda"), gx.ArgumentError, ["'cuda'", "native"]),
+    "compiled backend": (lambda p: gx.compile(RBF, backend="opencl"), gx.ArgumentError, ["'opencl'", "native"]),
     "compiled threads": (lambda p: gx.compile(RBF, threads=0), gx.ArgumentError, ["'threads'", "0"]),
     "compiled size": (lambda p: gx.compile(RBF, sizes={"N": "a"}), gx.ArgumentError, ["'N'", "'a'"]),
     "threads text": (lambda p: p(X, Z, W, threads="two"), gx.ArgumentError, ["'threads'", "'two'"]),

@@ -22,9 +22,11 @@ use std::sync::Arc;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
 use gradix::program::{Program, TensorId};
+use gradix::target::SM_90;
 use gradix::timings::timed;
 
 use crate::array::{Array, element_count};
+use crate::cuda::{self, Stream};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::gradient::shape;
@@ -46,6 +48,8 @@ pub enum Backend {
     Vm,
     /// Code from the machine's C compiler.
     Native,
+    /// A GPU.
+    Cuda,
 }
 
 /// A program made ready to run. It holds memory for intermediate values from one run to the next.
@@ -152,6 +156,7 @@ impl Executable {
             Engine::Interp => Backend::Interp,
             Engine::Machine(_) if self.prepared.as_ref().is_some_and(|prepared| prepared.refused) => Backend::Interp,
             Engine::Machine(machine) if machine.is_native() => Backend::Native,
+            Engine::Machine(machine) if machine.is_cuda() => Backend::Cuda,
             Engine::Machine(_) => Backend::Vm,
         }
     }
@@ -230,7 +235,7 @@ impl Executable {
         match &mut self.engine {
             // SAFETY: as the caller promises. The machine is prepared for these sizes.
             Engine::Machine(machine) if !prepared.refused => unsafe {
-                if !machine.run(sizes, inputs, outputs, self.threads) {
+                if !machine.run(sizes, inputs, outputs, self.threads).map_err(|note| failed(note.to_string()))? {
                     return Err(interrupt::stopped());
                 }
             },
@@ -248,6 +253,59 @@ impl Executable {
             }
         }
         Ok(())
+    }
+
+    /// Starts the computation on a stream of the GPU, on arrays that are there already, given by their addresses; whoever waits for
+    /// the stream finds the results. An error says why there is no GPU to do so.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run_at`](Self::run_at), of memory of the first device, from the start of the computation on the stream to its
+    /// end; the stream is one of that device and lives until this executable is dropped or runs on another one.
+    pub unsafe fn run_on_device(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[u64],
+        outputs: &[u64],
+        stream: Stream,
+    ) -> Result<(), Diagnostic> {
+        self.prepare(sizes)?;
+        let prepared = self.prepared.as_ref().expect("just prepared");
+        if inputs.len() != prepared.inputs.len() || outputs.len() != prepared.outputs.len() {
+            return Err(failed("the arrays do not fit the sizes"));
+        }
+        match &mut self.engine {
+            Engine::Machine(machine) if !prepared.refused && machine.is_cuda() => {
+                // SAFETY: as the caller promises. The machine is prepared for these sizes.
+                let whole = unsafe { machine.run_on_device(sizes, inputs, outputs, stream) };
+                let whole = whole.map_err(|note| failed(note.to_string()))?;
+                if whole { Ok(()) } else { Err(interrupt::stopped()) }
+            }
+            Engine::Machine(_) | Engine::Interp => {
+                let why: Vec<String> = self.notes.drain(..).map(|note| note.to_string()).collect();
+                Err(failed(format!("what is on a GPU can't be computed: {}", why.join("; "))))
+            }
+        }
+    }
+
+    /// The seconds that a GPU takes for one run on arrays that are there already, by its own clock.
+    pub fn seconds_on_device(&mut self, sizes: &[Int], arrays: &cuda::Arrays) -> Result<f64, Diagnostic> {
+        self.prepare(sizes)?;
+        let prepared = self.prepared.as_ref().expect("just prepared");
+        let expected = prepared.inputs.iter().chain(&prepared.outputs).map(|shape| element_count(shape));
+        if arrays.dtype != self.dtype || !arrays.elements.iter().copied().map(Some).eq(expected) {
+            return Err(failed("the arrays do not fit the sizes"));
+        }
+        let [inputs, outputs] = [&arrays.inputs, &arrays.outputs].map(|blocks| blocks.iter().map(cuda::Block::address));
+        let (inputs, outputs): (Vec<u64>, Vec<u64>) = (inputs.collect(), outputs.collect());
+        let gpu = cuda::Gpu::get().map_err(|note| failed(note.to_string()))?;
+        let mut outcome = Ok(());
+        let seconds = gpu.driver().timed(&mut || {
+            // SAFETY: the arrays are on the device, have the elements of the program's, and are borrowed.
+            outcome = unsafe { self.run_on_device(sizes, &inputs, &outputs, Stream::default()) };
+            Ok(())
+        });
+        outcome.and(seconds.map_err(|note| failed(note.to_string())))
     }
 
     /// Computes the results from arrays by name, as [`interp`] does.
@@ -345,12 +403,20 @@ fn engine(
     settings: &Settings,
     notes: &mut Vec<Note>,
 ) -> Result<Machine, Option<Note>> {
+    if backend == Backend::Cuda {
+        match on_gpu(program, reliance, dtype, settings) {
+            Ok(machine) => return Ok(machine),
+            Err(note) => notes.push(instead(note, "the processor")),
+        }
+    }
     let compiler = match backend {
         Backend::Interp => return Err(None),
         Backend::Vm => None,
         Backend::Native => Some(settings.compiler()),
         // That there is no compiler is nothing to speak of, unless one was named.
-        Backend::Auto => Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some()),
+        Backend::Auto | Backend::Cuda => {
+            Some(settings.compiler()).filter(|found| found.is_ok() || settings.compiler.is_some())
+        }
     };
     let compiled = timed("compile", || {
         let program = timed("assume", || reliance.program(program));
@@ -368,6 +434,15 @@ fn engine(
         None => {}
     }
     Ok(Machine::vm(program, nest, dtype)?)
+}
+
+/// A program made ready for the GPU.
+fn on_gpu(program: &Program, reliance: &Reliance, dtype: Dtype, settings: &Settings) -> Result<Machine, Note> {
+    // What is missing is told before anything is compiled.
+    cuda::Gpu::get()?;
+    let compiled = gradix::compile(&reliance.program(program), reliance.sizes(), dtype.real(), &SM_90);
+    let refused = |error: Diagnostic| Note::new(format!("the program can't be compiled: {}", error.message));
+    Machine::cuda(program, compiled.map_err(refused)?.nest, dtype, settings)
 }
 
 fn instead(note: Note, backend: &str) -> Note {

@@ -21,6 +21,7 @@ use gradix::program::{ParamKind, Program, TensorId};
 use gradix::transform::store::Layout;
 use gradix::{Int, Resolved};
 
+use crate::cuda::Stream;
 use crate::element::Element;
 use crate::executable::{Backend, Executable, shapes, too_large};
 use crate::files::Dtype;
@@ -173,6 +174,29 @@ impl Function {
         let dense = inputs.iter().zip(&copies).map(|(view, copy)| View::dense(copy.as_ptr(), view.shape));
         // SAFETY: as above.
         unsafe { self.run_dense(bound, how, &dense.collect::<Vec<_>>(), outputs) }
+    }
+
+    /// Starts the computation on a stream of the GPU, on arrays that are there already, given by their addresses.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Executable::run_on_device`], at the sizes of `bound`, which this function made; the stream lives as long as
+    /// this function.
+    pub unsafe fn run_on_device(
+        &self,
+        bound: &Bound,
+        dtype: Dtype,
+        inputs: &[u64],
+        outputs: &[u64],
+        stream: Stream,
+    ) -> Result<Vec<Note>, Diagnostic> {
+        let variant = self.variant(dtype, Backend::Cuda, Vec::new()).expect("there is room for arrays in C order");
+        let (group, mut executable) = variant.take(&bound.sizes)?;
+        // SAFETY: as the caller promises.
+        let outcome = unsafe { executable.run_on_device(&bound.sizes, inputs, outputs, stream) };
+        let told = executable.take_notes();
+        lock(&variant.groups)[group].push(executable);
+        outcome.map(|()| told)
     }
 
     /// As [`run`](Self::run), for arrays in C order.

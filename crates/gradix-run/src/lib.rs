@@ -25,6 +25,7 @@ mod code;
 pub mod compiled;
 pub mod confirm;
 mod cores;
+pub mod cuda;
 pub mod element;
 pub mod executable;
 pub mod files;

@@ -17,6 +17,7 @@ use gradix::program::{Param, ParamKind, Program, TensorId};
 use gradix::timings::timed;
 
 use crate::buffers::{Block, padded};
+use crate::cuda::{self, Memory, Stream};
 use crate::element::Element;
 use crate::files::Dtype;
 use crate::layout;
@@ -32,6 +33,8 @@ pub struct Machine {
     plan: Option<Plan>,
     temporaries: Option<Block>,
     locals: Vec<Block>,
+    /// On a GPU, all arrays.
+    device: Memory,
 }
 
 /// What does not depend on the sizes of a run.
@@ -47,6 +50,7 @@ struct Compiled {
 /// What runs the kernels.
 enum Code {
     Native(Kernels),
+    Cuda(cuda::Kernels),
     /// What it runs depends on the sizes, and is part of the plan.
     Vm,
 }
@@ -70,6 +74,10 @@ struct Plan {
     kernels: Vec<Share>,
     stages: Stages,
     translated: Option<Arc<Translated>>,
+    /// The kernels on a GPU for these sizes.
+    loaded: Option<Arc<cuda::Loaded>>,
+    /// Of each buffer.
+    bytes: Vec<usize>,
     temporary_bytes: usize,
     local_bytes: usize,
 }
@@ -102,18 +110,30 @@ impl Machine {
         Ok((Machine::from(Arc::new(compiled), None), notes))
     }
 
+    /// Makes a nest ready for the GPU; an error says what is missing.
+    pub fn cuda(program: &Program, nest: Verified, dtype: Dtype, settings: &Settings) -> Result<Machine, Note> {
+        let mut compiled = Compiled::new(program, nest, dtype);
+        compiled.code = Code::Cuda(cuda::Kernels::of(&compiled.nest, dtype.real(), settings)?);
+        Ok(Machine::from(Arc::new(compiled), None))
+    }
+
     /// Leaves the kernels of a nest that was made from `program` to the virtual machine.
     pub fn vm(program: &Program, nest: Verified, dtype: Dtype) -> Result<Machine, Note> {
         Ok(Machine::from(Arc::new(Compiled::new(program, nest, dtype)), None))
     }
 
     fn from(compiled: Arc<Compiled>, plan: Option<Plan>) -> Machine {
-        Machine { compiled, plan, temporaries: None, locals: Vec::new() }
+        Machine { compiled, plan, temporaries: None, locals: Vec::new(), device: Memory::default() }
     }
 
     /// Another one of the same code, which gets memory of its own when it is [prepared](Self::prepare).
     pub fn fork(&self) -> Machine {
         Machine::from(self.compiled.clone(), self.plan.clone())
+    }
+
+    /// Whether the kernels run on a GPU.
+    pub fn is_cuda(&self) -> bool {
+        matches!(self.compiled.code, Code::Cuda(_))
     }
 
     /// Whether the kernels are compiled.
@@ -134,6 +154,10 @@ impl Machine {
             self.plan = Some(self.compiled.plan(sizes)?);
         }
         let Some(plan) = &self.plan else { return Ok(()) };
+        if self.is_cuda() {
+            // A run gets memory when it knows on which stream it will be.
+            return Ok(());
+        }
         let threads = threads.min(plan.kernels.iter().map(|kernel| kernel.items).max().unwrap_or(0)).max(1);
         let lack = |block: &Block, bytes: usize| block.bytes() < bytes;
         let missing_locals = match self.locals.iter().any(|block| lack(block, plan.local_bytes)) {
@@ -157,7 +181,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](crate::interrupt). [`prepare`](Self::prepare) has been called with the same sizes
+    /// Computes the outputs on this many threads at most, and says whether it was not [stopped](crate::interrupt); an error says how a
+    /// GPU failed. [`prepare`](Self::prepare) has been called with the same sizes
     /// and number of threads.
     ///
     /// # Panics
@@ -173,11 +198,15 @@ impl Machine {
         inputs: &[*const T],
         outputs: &[*mut T],
         threads: usize,
-    ) -> bool {
-        let Compiled { code, dtype, nest, .. } = &*self.compiled;
+    ) -> Result<bool, Note> {
+        assert_eq!(self.compiled.dtype, T::DTYPE, "the program was compiled for another type of numbers");
+        if self.is_cuda() {
+            // SAFETY: as the caller promises.
+            return unsafe { self.run_from_host(sizes, inputs, outputs) };
+        }
+        let Compiled { code, nest, .. } = &*self.compiled;
         let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
         let temporaries = self.temporaries.as_ref().expect("the machine is prepared");
-        assert_eq!(*dtype, T::DTYPE, "the program was compiled for another type of numbers");
         let pointer = |(number, buffer): (usize, &Buffer)| match buffer.scope {
             Scope::Input(position) => inputs[position].cast_mut(),
             Scope::Output(position) => outputs[position],
@@ -190,17 +219,101 @@ impl Machine {
         let translated = plan.translated.as_deref().and_then(T::translated);
         let threads = threads.min(locals.len());
         let Plan { numbers, kernels, stages, .. } = plan;
-        stages.run(numbers, &mut |kernel, sizes| {
+        let whole = stages.run(numbers, &mut |kernel, sizes| {
             let call = Call { code, translated, sizes, pointers: &pointers, locals: &locals, threads };
             // SAFETY: the call was made from sizes whose checks hold (at all steps), and from buffers with the elements that
             // the nest touches, as the caller promises.
             unsafe { call.kernel(kernel, &mut kernels[kernel]) }
+        });
+        Ok(whole)
+    }
+
+    /// Starts the kernels on a stream of the GPU, on arrays that are there already, and does not wait for them; `false` if that was
+    /// stopped. [`prepare`](Self::prepare) has been called with the same sizes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Executable::run_on_device`](crate::Executable::run_on_device).
+    pub unsafe fn run_on_device(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[u64],
+        outputs: &[u64],
+        stream: Stream,
+    ) -> Result<bool, Note> {
+        let Compiled { code, nest, .. } = &*self.compiled;
+        let Code::Cuda(kernels) = code else { return Err(Note::new("it was not compiled for a GPU")) };
+        let plan = self.plan.as_mut().filter(|plan| plan.sizes == sizes).expect("the machine is prepared");
+        let (gpu, device) = (kernels.gpu(), &mut self.device);
+        gpu.driver().aside(|| {
+            device.begin(gpu, stream)?;
+            let start = device.temporaries(gpu, plan.temporary_bytes)?;
+            let address = |(number, buffer): (usize, &Buffer)| match buffer.scope {
+                Scope::Input(position) => inputs[position],
+                Scope::Output(position) => outputs[position],
+                Scope::Run => start + plan.offsets[number] as u64,
+                Scope::Local(_) => 0,
+            };
+            let addresses: Vec<u64> = nest.buffers.iter().enumerate().map(address).collect();
+            let items: Vec<usize> = plan.kernels.iter().map(|share| share.items).collect();
+            let loaded = plan.loaded.clone().expect("the plan has kernels for these sizes");
+            let mut failed = None;
+            let whole = plan.stages.run(&mut plan.numbers, &mut |number, sizes| {
+                // SAFETY: as the caller promises; the plan is that of sizes whose checks hold.
+                failed = unsafe { kernels.launch(&loaded, (number, items[number]), sizes, &addresses, stream) }.err();
+                failed.is_none()
+            });
+            device.end(gpu, stream)?;
+            failed.map_or(Ok(whole), Err)
         })
+    }
+
+    /// Copies arguments to the GPU, runs all stages, and copies results back; `false` if the run was interrupted.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn run_from_host<T: Element>(
+        &mut self,
+        sizes: &[Int],
+        inputs: &[*const T],
+        outputs: &[*mut T],
+    ) -> Result<bool, Note> {
+        let compiled = self.compiled.clone();
+        let Code::Cuda(kernels) = &compiled.code else { unreachable!("the code is for a GPU") };
+        let (gpu, stream, nest) = (kernels.gpu(), Stream::default(), &compiled.nest);
+        let bytes = self.plan.as_ref().map_or_else(Vec::new, |plan| plan.bytes.clone());
+        self.device.settle()?;
+        let (mut given, mut made, mut copies) = (vec![0; inputs.len()], vec![0; outputs.len()], Vec::new());
+        let touched = nest.touched();
+        let is_touched = |(number, _): &(usize, &Buffer)| touched.contains(&TensorId(*number as u32));
+        for (number, buffer) in nest.buffers.iter().enumerate().filter(is_touched) {
+            match buffer.scope {
+                Scope::Input(position) => {
+                    given[position] = self.device.array(gpu, number, bytes[number])?;
+                    // SAFETY: as the caller promises.
+                    unsafe { gpu.driver().upload(given[position], inputs[position].cast(), bytes[number])? };
+                }
+                Scope::Output(position) => {
+                    made[position] = self.device.array(gpu, number, bytes[number])?;
+                    copies.push((position, bytes[number]));
+                }
+                Scope::Run | Scope::Local(_) => {}
+            }
+        }
+        // SAFETY: all arrays that are touched are on the device.
+        let whole = unsafe { self.run_on_device(sizes, &given, &made, stream) };
+        self.device.settle()?;
+        for (position, bytes) in copies {
+            // SAFETY: as the caller promises.
+            unsafe { gpu.driver().download(outputs[position].cast(), made[position], bytes)? };
+        }
+        whole
     }
 
     /// The bytes that are held besides inputs and outputs.
     pub fn held_bytes(&self) -> usize {
-        self.temporaries.iter().chain(&self.locals).map(Block::bytes).sum()
+        self.temporaries.iter().chain(&self.locals).map(Block::bytes).sum::<usize>() + self.device.bytes()
     }
 }
 
@@ -227,23 +340,29 @@ impl Compiled {
         let buffers = (0..self.nest.buffers.len() as u32).map(TensorId);
         let elements: Option<Vec<usize>> = buffers.map(|buffer| self.nest.elements(buffer, &nest_sizes)).collect();
         let elements = elements.ok_or_else(too_large)?;
-        let bytes: Option<Vec<usize>> = elements.iter().map(|count| padded(count.checked_mul(width)?)).collect();
+        let bytes: Option<Vec<usize>> = elements.iter().map(|count| count.checked_mul(width)).collect();
         let bytes = bytes.ok_or_else(too_large)?;
+        let whole: Option<Vec<usize>> = bytes.iter().map(|bytes| padded(*bytes)).collect();
+        let whole = whole.ok_or_else(too_large)?;
         let items = self.nest.kernels.iter().map(|kernel| self.nest.items(kernel, &nest_sizes));
         let items = items.map(|items| items.filter(|items| i64::try_from(*items).is_ok()));
         let kernels: Option<Vec<Share>> = items.map(|items| Some(Share { items: items?, quick: false })).collect();
-        let (offsets, temporary_bytes) = self.place_temporaries(&bytes).ok_or_else(too_large)?;
-        let local_bytes = self.local_bytes(&bytes).ok_or_else(too_large)?;
+        let (offsets, temporary_bytes) = self.place_temporaries(&whole).ok_or_else(too_large)?;
+        let local_bytes = self.local_bytes(&whole).ok_or_else(too_large)?;
         let kernels = kernels.ok_or_else(too_large)?;
         let translated = match (&self.code, self.dtype) {
-            (Code::Native(_), _) => None,
+            (Code::Native(_) | Code::Cuda(_), _) => None,
             (Code::Vm, Dtype::F64) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F64)),
             (Code::Vm, Dtype::F32) => Some(Vm::new(&self.nest, &nest_sizes).map(Translated::F32)),
         };
         let translated = translated.transpose().map_err(|error| Note::new(error.message))?.map(Arc::new);
         let stages = Stages::new(&self.nest.stages, &nest_sizes).ok_or_else(too_large)?;
+        let loaded = match &self.code {
+            Code::Cuda(kernels) => Some(kernels.at(&self.nest, &numbers, &elements)?),
+            Code::Native(_) | Code::Vm => None,
+        };
         let sizes = sizes.to_vec();
-        Ok(Plan { sizes, numbers, offsets, kernels, stages, translated, temporary_bytes, local_bytes })
+        Ok(Plan { sizes, numbers, offsets, kernels, stages, translated, loaded, bytes, temporary_bytes, local_bytes })
     }
 
     /// The sizes of the nest, from those of the program: the free ones are the same.
@@ -321,6 +440,7 @@ impl<T: Element> Call<'_, T> {
             },
             // SAFETY: as the caller promises.
             (Code::Vm, Some(vm)) => unsafe { T::run(vm, kernel, self.sizes, self.pointers, local, items) },
+            (Code::Cuda(_), _) => unreachable!("kernels on a GPU are launched whole"),
             (Code::Vm, None) => unreachable!("the plan has kernels for this type"),
         }
     }

@@ -22,7 +22,7 @@ use crate::program::{Definition, ParamId, ParamKind, Program, Tensor, TensorId, 
 use crate::program::{circles, print};
 use crate::scalar::Real;
 use crate::scan::scan;
-use crate::schedule::{self, Manner, Schedule, arrange, name, schedule, slices};
+use crate::schedule::{self, Manner, Schedule, arrange, merge, name, schedule, slices};
 use crate::target::{Target, cost};
 use crate::timings::timed;
 use crate::transform::uncoil;
@@ -49,6 +49,12 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
         true => program.clone(),
         false => timed("scan", || scan(&uncoil(program), &estimate(program, given)))?,
     };
+    let scanned = match target.device.is_some()
+        && time_on_device(program, given, target)? < time_on_device(&scanned, given, target)?
+    {
+        true => program.clone(),
+        false => scanned,
+    };
     if circles::circles(&scanned).is_empty() {
         let (part, nest) = compile_part(&scanned, given, (real, target), little, Manner::Shared)?;
         return Ok(Compiled { scanned, parts: vec![part], nest });
@@ -60,6 +66,10 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
     let short = steps_inside(&divided, target, &|time| additions_of_step(&divided, time, given));
     let outermost = levels(&divided.stages);
     let machine = (real, target);
+    if target.device.is_some() {
+        // A step is as many kernels as it takes to fill the machine.
+        return Ok(assembled((&scanned, &divided), given, machine, little, &[])?.0);
+    }
     let (tried, items) =
         assembled((&scanned, &divided), given, machine, little, &[outermost.as_slice(), &short].concat())?;
     // What an item does at a step counts, where items go through the steps on their own.
@@ -74,6 +84,23 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
         true => Ok(tried),
         false => Ok(assembled((&scanned, &divided), given, machine, little, &inside)?.0),
     }
+}
+
+/// What a program takes on a GPU, in additions, with the launches of the kernels of recurrences.
+fn time_on_device(program: &Program, given: &[Int], target: &Target) -> Result<f64, Diagnostic> {
+    fn launches(stages: &[divide::Stage], estimate: &[f64]) -> f64 {
+        let each = |stage: &divide::Stage| match stage {
+            divide::Stage::Part(_) => 1.0,
+            divide::Stage::Time { steps, stages, .. } => steps.estimate(&[], estimate) * launches(stages, estimate),
+        };
+        stages.iter().map(each).sum()
+    }
+    let work = additions(program, &estimate(program, given));
+    if circles::circles(program).is_empty() {
+        return Ok(work);
+    }
+    let divided = divide(&waves(program, given, target)?, given, target)?;
+    Ok(work + launches(&divided.stages, &estimate(&divided.whole, given)) * cost::LAUNCH_ADDITIONS)
 }
 
 /// The parts of a program and their nests as one, with the steps of some levels inside kernels; and for which of these there
@@ -203,7 +230,10 @@ fn make(
         return Err(Diagnostic::error("run", "a pass has changed the order of arguments, results or sizes"));
     }
     let sizes = estimate(&named, given);
-    let arranged = timed("arrange", || arrange(&named, &sizes, real, target));
+    let arranged = match target.device {
+        Some(_) => timed("arrange", || merge(&named, &sizes)),
+        None => timed("arrange", || arrange(&named, &sizes, real, target)),
+    };
     let schedule = timed("schedule", || schedule(&arranged, &sizes, (real, target), manner));
     let nest = timed("lower", || lower(&arranged, &schedule, target));
     Ok(Made { economised, arranged, schedule, nest })

@@ -49,6 +49,7 @@ const PLACES: &[(&str, &str)] = &[
     ("gradix/src/scalar/unary.rs", "its variant and its row of the table"),
     ("gradix/src/scalar/mod.rs", "its value, if no library has it"),
     ("gradix/src/emit/c/library/digamma.c", "its coefficients, for vectors in C"),
+    ("gradix/src/emit/cuda/functions.cu", "its formula, where CUDA has no such function"),
     ("gradix-run/src/vm/execute.rs", "its loop over a block, compiled for each type and instruction set"),
 ];
 
@@ -56,7 +57,7 @@ const PLACES: &[(&str, &str)] = &[
 fn a_function_is_named_in_few_places() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let folders = std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("src"));
-    let all = folders.filter(|folder| folder.is_dir()).flat_map(|folder| sources(&folder, &["rs", "c"]));
+    let all = folders.filter(|folder| folder.is_dir()).flat_map(|folder| sources(&folder, &["rs", "c", "cu"]));
     let names = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).unwrap().to_lowercase();
         text.split(|c: char| !is_word(c)).any(|word| word == "trigamma" || word == "gx_trigamma")

@@ -9,6 +9,7 @@ use gradix::domain::sizes::{self, Known};
 use gradix::economise::work;
 use gradix::program::TensorId;
 use gradix::{Int, Program, Resolved};
+use gradix_run::cuda::Arrays;
 use gradix_run::gradient::{carried, shape};
 use gradix_run::native::{Settings, peak};
 use gradix_run::{Backend, Dtype, Element, Executable, random, threads};
@@ -64,7 +65,11 @@ pub fn run(arguments: &BenchArguments, source: &Source) -> Result<(), Failure> {
     if arguments.json {
         return print(rows.iter().map(|row| row.json(arguments) + "\n").collect::<String>().as_bytes());
     }
-    let peak = peak::measure(arguments.execution.dtype.dtype(), thread_count(arguments), &Settings::from_environment());
+    let dtype = arguments.execution.dtype.dtype();
+    let peak = match backends[..] {
+        [Backend::Cuda] => gradix_run::cuda::peak::measure(dtype),
+        _ => peak::measure(dtype, thread_count(arguments), &Settings::from_environment()),
+    };
     print(table(&rows, peak.ok()).as_bytes())
 }
 
@@ -158,10 +163,17 @@ fn measure<T: Element>(
         let why: Vec<String> = executable.take_notes().iter().map(|note| note.message.clone()).collect();
         return skip(&why.join("; "));
     }
+    // A GPU is timed by its own clock, with arrays that stay there.
+    let device = (backend == Backend::Cuda)
+        .then(|| Arrays::new(&inputs, &places.iter().map(|place| place.len()).collect::<Vec<_>>()));
+    let device = device.transpose().map_err(|note| Failure::Message(note.to_string()))?;
     let mut once = || {
         let start = Instant::now();
-        let done = executable.run(task.sizes, &inputs, &mut places);
-        done.map(|()| start.elapsed()).map_err(|error| refuse(source, vec![error]))
+        let done = match &device {
+            Some(arrays) => executable.seconds_on_device(task.sizes, arrays).map(Duration::from_secs_f64),
+            None => executable.run(task.sizes, &inputs, &mut places).map(|()| start.elapsed()),
+        };
+        done.map_err(|error| refuse(source, vec![error]))
     };
     once()?;
     let first = start.elapsed();
@@ -188,10 +200,10 @@ const WARM_UP: Duration = Duration::from_millis(100);
 /// More runs say nothing new.
 const MAX_RUNS: usize = 100_000;
 
-type Arrays<T> = Vec<Vec<T>>;
+type Values<T> = Vec<Vec<T>>;
 
 /// Random arguments, and places for the results.
-fn arrays<T: Element>(task: &Task) -> Result<(Arrays<T>, Arrays<T>), Failure> {
+fn arrays<T: Element>(task: &Task) -> Result<(Values<T>, Values<T>), Failure> {
     let program = task.program;
     let too_large = |tensor: TensorId| Failure::Message(format!("'{}' does not fit into memory", program[tensor].name));
     let input = |tensor: TensorId| {
@@ -287,6 +299,7 @@ fn name(backend: Backend) -> &'static str {
         Backend::Interp => "interp",
         Backend::Vm => "vm",
         Backend::Native => "native",
+        Backend::Cuda => "cuda",
     }
 }
 

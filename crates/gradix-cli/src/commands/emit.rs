@@ -8,6 +8,7 @@ use gradix::derive::Options;
 use gradix::domain::sizes::{Known, choose};
 use gradix::emit::c::interface::Interface;
 use gradix::program::ParamKind;
+use gradix::target::{SM_90, Target};
 use gradix_view::Source;
 
 use super::{note, print};
@@ -30,19 +31,47 @@ pub fn run(arguments: &EmitArguments, source: &Source) -> Result<(), Failure> {
         program =
             gradix::derive(&program, &options).map_err(|errors| refuse(source, resolved.places.mark(errors)))?.program;
     }
-    let (real, target) = (arguments.dtype.dtype().real(), arguments.cpu.unwrap_or_else(gradix_run::host));
+    let real = arguments.dtype.dtype().real();
+    let target = match arguments.target {
+        Language::C => arguments.cpu.unwrap_or_else(gradix_run::host),
+        Language::Cuda => arguments.cpu.unwrap_or(SM_90),
+    };
+    if target.device.is_some() != (arguments.target == Language::Cuda) {
+        return Err(Failure::Usage(format!(
+            "code for {} is written with '--target {}'",
+            target.name,
+            language(&target)
+        )));
+    }
     let nest = gradix::compile(&program, &[], real, &target).map_err(|error| refuse(source, vec![error]))?.nest;
-    let Language::C = arguments.target;
     let interface = Interface { name: &name, program: &program, nest: &nest, real };
+    if arguments.target == Language::Cuda {
+        if arguments.header || arguments.project.is_some() {
+            return Err(Failure::Usage("'--header' and '--project' are for '--target c'".into()));
+        }
+        return deliver(arguments, &if arguments.host { interface.cuda() } else { gradix::emit::cuda(&nest, real) });
+    }
+    if arguments.host {
+        return Err(Failure::Usage("'--host' is for '--target cuda'".into()));
+    }
     for rule in interface.unproven() {
         note(arguments.program.quiet, &format!("note: it could not be shown for all sizes that the code {rule}"));
     }
     if let Some(folder) = &arguments.project {
         return project(folder, &interface, &resolved, source, arguments.program.quiet);
     }
-    let text = if arguments.header { interface.header() } else { interface.source() };
+    deliver(arguments, &if arguments.header { interface.header() } else { interface.source() })
+}
+
+/// The language of code for a machine.
+fn language(target: &Target) -> &'static str {
+    if target.device.is_some() { "cuda" } else { "c" }
+}
+
+/// Prints a text, or writes it to the file that was asked for.
+fn deliver(arguments: &EmitArguments, text: &str) -> Result<(), Failure> {
     let Some(path) = &arguments.output else { return print(text.as_bytes()) };
-    let write = gradix_run::files::write_text(path, &text);
+    let write = gradix_run::files::write_text(path, text);
     write.map_err(|error| Failure::Message(format!("can't write {error}")))?;
     note(arguments.program.quiet, &format!("wrote {}", path.display()));
     Ok(())

@@ -54,6 +54,7 @@ fn show(stage: Stage, arguments: &ExplainArguments, program: &Program, source: &
         Stage::Arranged => compiled.print(compile::Stage::Arranged),
         Stage::Schedule => compiled.print(compile::Stage::Schedule),
         Stage::Nest => compiled.print(compile::Stage::Nest),
+        Stage::C if target.device.is_some() => Ok(emit::cuda(&compiled.nest, real)),
         Stage::C => Ok(emit::c(&compiled.nest, real)),
     };
     print(text.map_err(|error| refuse(source, vec![error]))?.as_bytes())

@@ -1,8 +1,11 @@
 //! `gradix bench`
 
+use std::path::Path;
+use std::process::Command;
+
 use serde_json::Value;
 
-use crate::{data, gradix, prints, refuses, text};
+use crate::{command, data, gradix, prints, refuses, scratch, text};
 
 const PRODUCT: &str = "input a[N, K], b[K, M]; c[i, j] = sum[k] a[i, k] * b[k, j]";
 
@@ -64,4 +67,31 @@ fn what_would_take_the_oracle_too_long_is_left_out() {
 fn mistakes_are_told() {
     assert!(refuses(&gradix(&["bench", "-e", PRODUCT, "--seconds=-1"]), 2).contains("from 0 to 3600"));
     assert!(refuses(&gradix(&["bench", "-e", PRODUCT, "--param", "Q=1"]), 1).contains("'Q'"));
+}
+
+#[test]
+fn without_a_gpu_it_is_left_out_and_why() {
+    let arguments = ["bench", "-e", PRODUCT, "--seconds", "0", "--backend", "cuda", "--json"];
+    let output = command(&arguments).env("GRADIX_CUDA_DRIVER", "/nowhere").output().unwrap();
+    assert_eq!(data(&output), "");
+    let told = text(&output.stderr);
+    assert!(told.contains("note: gradient on cuda is left out: there is no CUDA driver (libcuda.so.1)"), "{told}");
+}
+
+/// A driver of the tests' own runs kernels on the processor; its clock stands in for the device's.
+#[test]
+fn a_gpu_is_timed_by_its_own_clock() {
+    let cuda = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gradix-run/tests/cuda");
+    let library = scratch("emulated.so");
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-DEMULATOR_VERSION=2"]);
+    compiler.arg("-DEMULATOR_FLAGS=\"\"").arg(format!("-DEMULATOR_H=\"{}\"", cuda.join("emulator.h").display()));
+    let compiled = compiler.args(["-o", &library]).arg(cuda.join("driver.cpp")).arg("-ldl").output().unwrap();
+    assert!(compiled.status.success(), "{}", text(&compiled.stderr));
+    let arguments = ["bench", "-e", PRODUCT, "--seconds", "0", "--backend", "cuda"];
+    let output =
+        command(&arguments).env("GRADIX_CUDA_DRIVER", &library).env("GRADIX_NVRTC", &library).output().unwrap();
+    let lines: Vec<&str> = data(&output).lines().collect();
+    assert!(lines[1].starts_with("value     cuda ") && lines[2].starts_with("gradient  cuda "), "{lines:?}");
+    assert!(lines[1].contains(" %") && lines[1].ends_with(" MiB"), "{lines:?}");
 }

@@ -58,8 +58,26 @@ fn the_same_program_gives_the_same_text() {
 }
 
 #[test]
+fn kernels_for_a_gpu_come_with_host_code_if_that_is_asked_for() {
+    let arguments = ["emit", &example("rbf"), "--target", "cuda", "--dtype", "f32"];
+    let kernels = gradix(&arguments);
+    let kernels = prints(&kernels);
+    assert!(kernels.contains("extern \"C\" __global__ void __launch_bounds__(256) gx_kernel_0(const gx_call call)"));
+    assert!(!kernels.contains("#include") && !kernels.contains("rbf_run"));
+    let whole = gradix(&[&arguments[..], &["--host"]].concat());
+    let whole = prints(&whole);
+    assert!(
+        whole.contains("\nextern \"C\" int rbf_run(const rbf_sizes *sizes") && whole.contains("cudaStream_t stream")
+    );
+    assert!(whole.contains("static __global__ void") && !whole.contains("extern \"C\" __global__"));
+}
+
+#[test]
 fn mistakes_are_told() {
     let program = "input x[N]; y[i] = x[i]";
+    assert!(refuses(&gradix(&["emit", "-e", program, "--host"]), 2).contains("'--host' is for '--target cuda'"));
+    let header = gradix(&["emit", "-e", program, "--target", "cuda", "--header"]);
+    assert!(refuses(&header, 2).contains("'--target c'"));
     assert!(refuses(&gradix(&["emit", "-e", program, "--values", "--wrt", "x"]), 2).contains("leave out '--values'"));
     assert!(refuses(&gradix(&["emit", "-e", program, "--wrt", "z"]), 1).contains("no input 'z'"));
     assert!(refuses(&gradix(&["emit", "-e", program, "--target", "fortran"]), 2).contains("possible values: c"));

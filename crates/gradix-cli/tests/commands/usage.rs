@@ -67,7 +67,7 @@ fn wrong_usage_has_its_own_exit_code() {
 #[test]
 fn a_backend_that_is_not_there_is_refused_with_those_that_are() {
     let output = gradix(&["eval", "a.gx", "--backend", "abacus"]);
-    assert!(refuses(&output, 2).contains("possible values: auto, interp, vm, native"));
+    assert!(refuses(&output, 2).contains("possible values: auto, interp, vm, native, cuda"));
 }
 
 #[test]

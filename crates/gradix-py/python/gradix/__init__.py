@@ -34,7 +34,7 @@ from ._errors import (
     ShapeError,
     SourceError,
 )
-from ._gradix import __version__
+from ._gradix import DeviceArray, __version__
 from ._notebook import Explanation, Picture
 from ._program import Comparison, Program, clear_cache, compile
 
@@ -46,6 +46,7 @@ __all__ = [
     "ArgumentError",
     "Arrays",
     "Comparison",
+    "DeviceArray",
     "Diagnostic",
     "DtypeError",
     "Explanation",

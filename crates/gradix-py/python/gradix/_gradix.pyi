@@ -3,15 +3,30 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["Function", "Plan", "__version__", "xla_clear", "xla_handler"]
+__all__ = ["DeviceArray", "Function", "Plan", "__version__", "xla_clear", "xla_device_handler", "xla_handler"]
 
 __version__: str
 
 def xla_handler() -> int:
     """The address of the function that XLA calls."""
 
+def xla_device_handler() -> int:
+    """The address of the function that XLA calls for arrays on a GPU."""
+
 def xla_clear() -> int:
     """Forgets the programs that XLA has called, and tells how many there were."""
+
+@final
+class DeviceArray:
+    """An array on a GPU, dense and in C order, which frameworks read by `__cuda_array_interface__`."""
+
+    def __new__(cls, shape: Sequence[int], dtype: str, value: float | None, /) -> DeviceArray: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Where it is, for frameworks."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How long it is in each dimension."""
 
 @final
 class Function:
@@ -78,6 +93,28 @@ class Plan:
         /,
     ) -> tuple[Any, ...]:
         """Computes the results."""
+    @property
+    def slots(self) -> list[str]:
+        """The names of all that is given, in order."""
+    @property
+    def arguments(self) -> int:
+        """How many of them are arguments."""
+    @property
+    def scalars(self) -> list[str]:
+        """The names of upstream derivatives of results without dimensions, which are 1 unless given."""
+    def run_on_device(
+        self,
+        shapes: Sequence[Sequence[int]],
+        addresses: Sequence[int],
+        sizes: Sequence[tuple[str, int]],
+        results: Sequence[int],
+        dtype: str,
+        stream: int,
+        /,
+    ) -> None:
+        """Starts the computation on a stream of the GPU: of arrays in C order, by their shapes and addresses, one for each
+        slot, into those of the results.
+        """
     def shapes(
         self, shapes: Sequence[Sequence[int]], sizes: Sequence[tuple[str, int]], /
     ) -> tuple[list[tuple[str, int]], list[list[int]]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
     Out = Array | Sequence[Array | None] | Mapping[str, Array]
 
-Backend = Literal["auto", "native", "vm", "interp"]
+Backend = Literal["auto", "native", "vm", "interp", "cuda"]
 Mode = Literal["reverse", "forward", "jacobian", "hessian"]
 Names = str | Iterable[str] | None
 Chosen = tuple[str, ...] | None
@@ -46,7 +46,8 @@ def compile(
         source: The text of a program, or the path of a file with one (a `pathlib.Path`, or a string that ends in ``.gx``).
         sizes: Sizes to fix, by name. All others follow from the shapes of arrays, or are given in calls.
         backend: What computes: ``"native"`` is the machine's C compiler, ``"vm"`` needs nothing, ``"interp"`` is the slow
-            reference that the others are held to, and ``"auto"`` the fastest that there is.
+            reference that the others are held to, ``"cuda"`` is a GPU, and ``"auto"`` the fastest that there is for arrays
+            in the memory of the host. Arrays on a GPU are computed with there in any case.
         threads: How many threads compute; one for each core if it is None.
 
     Returns:
@@ -131,6 +132,8 @@ class Program:
     - An array that is not in C order and has at most 16 KiB is copied, which takes at most 10 µs; so is one
       for which the reference interpreter computes.
     - A scalar argument can be a number.
+    - Arrays on a GPU that have `__cuda_array_interface__` (CuPy's, PyTorch's and others) are computed with where they lie, on
+      the stream of the first of them. Results are arrays of its framework.
 
     Sizes follow from the shapes of the arrays. One that does not, because no array has it as an extent, is given by name.
 

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
+from ._device import find_compiler
 from ._errors import ArgumentError
 from ._program import _CACHES, Backend, Program, _compiled, compile
 
@@ -39,6 +40,17 @@ class Call(NamedTuple):
         """The results for arrays of NumPy."""
         named: dict[str, Any] = dict(self.sizes)
         return self.program._value.run(tuple(arrays), named, out, self.threads or None, self.backend, dtype)
+
+    def run_on_device(
+        self, arrays: Sequence[tuple[list[int], int]], results: Sequence[tuple[list[int], int]], dtype: str, stream: int
+    ) -> None:
+        """Starts the computation on a stream of the GPU, for shapes and addresses of arrays in C order that stay where they
+        are until the stream has come so far.
+        """
+        find_compiler()
+        shapes, addresses = [shape for shape, _ in arrays], [address for _, address in arrays]
+        places = [address for _, address in results]
+        self.program._value.run_on_device(shapes, addresses, self.sizes, places, dtype, stream)
 
     def at(self, shapes: Sequence[Sequence[int]]) -> Call:
         """The same call with all its sizes."""

@@ -25,8 +25,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ._arrays import Arrays
+from ._device import find_compiler
 from ._errors import ArgumentError, DtypeError
-from ._gradix import xla_clear, xla_handler
+from ._gradix import xla_clear, xla_device_handler, xla_handler
 from ._program import _CACHES, Backend, Program
 from ._transform import Call, Transformed, bind, derived
 
@@ -38,8 +39,8 @@ def function(program: Program, *, backend: Backend | None = None, threads: int |
 
     It works under `jax.jit`, `jax.grad`, `jax.jvp`, `jax.vjp`, `jax.vmap` and the others, in any combination and to any
     order; a batch is one call of a program with one more index. On the CPU, XLA calls gradix with the memory of its arrays,
-    and nothing is copied; elsewhere the arrays go to the host and back. Arguments are given by place or by name; a size that
-    follows from no shape is given by name.
+    and nothing is copied; on NVIDIA's GPUs, too, on XLA's stream, unless another backend is asked for; elsewhere the arrays go
+    to the host and back. Arguments are given by place or by name; a size that follows from no shape is given by name.
 
     Args:
         program: The program.
@@ -88,6 +89,7 @@ def _arrays(names: Sequence[str], values: Sequence[Any]) -> list[jax.Array]:
 _call = Primitive("gradix")
 _call.multiple_results = True
 _TARGET = "gradix_call"
+_DEVICE_TARGET = "gradix_call_on_device"
 
 
 def _bind(call: Call, arrays: Sequence[Any], dtype: Any) -> list[Any]:
@@ -110,10 +112,17 @@ def _shapes(*arrays: Any, call: Call, dtype: Any) -> list[Any]:
     return [jax.core.ShapedArray(shape, dtype) for shape in call.shapes([array.shape for array in arrays])]
 
 
-def _lower(ctx: Any, *arrays: Any, call: Call, dtype: Any) -> Any:
+def _lower(ctx: Any, *arrays: Any, call: Call, dtype: Any, target: str = _TARGET) -> Any:
     sizes = np.array([size for _, size in call.sizes], np.int64)
     attributes = {"program": call.text, "sizes": sizes, "backend": call.backend, "threads": np.int64(call.threads)}
-    return jax.ffi.ffi_lowering(_TARGET)(ctx, *arrays, **attributes)
+    return jax.ffi.ffi_lowering(target)(ctx, *arrays, **attributes)
+
+
+def _lower_on_device(ctx: Any, *arrays: Any, call: Call, dtype: Any) -> Any:
+    if call.backend not in ("auto", "cuda"):
+        return mlir.lower_fun(_on_host, multiple_results=True)(ctx, *arrays, call=call, dtype=dtype)
+    find_compiler()
+    return _lower(ctx, *arrays, call=call, dtype=dtype, target=_DEVICE_TARGET)
 
 
 def _on_host(*arrays: Any, call: Call, dtype: Any) -> Any:
@@ -180,8 +189,8 @@ ad.primitive_jvps[_call] = _jvp
 ad.primitive_transposes[_call] = _transpose
 batching.primitive_batchers[_call] = _batch
 mlir.register_lowering(_call, mlir.lower_fun(_on_host, multiple_results=True))
-jax.ffi.register_ffi_target(
-    _TARGET, jax.ffi.pycapsule(ctypes.CFUNCTYPE(ctypes.c_void_p)(xla_handler())), platform="cpu"
-)
+for name, handler, platform in ((_TARGET, xla_handler(), "cpu"), (_DEVICE_TARGET, xla_device_handler(), "CUDA")):
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(ctypes.CFUNCTYPE(ctypes.c_void_p)(handler)), platform=platform)
 mlir.register_lowering(_call, _lower, platform="cpu")
+mlir.register_lowering(_call, _lower_on_device, platform="cuda")
 _CACHES.append(xla_clear)

@@ -34,8 +34,9 @@ def function(program: Program, *, backend: Backend | None = None, threads: int |
     """A program as a function of tensors.
 
     It takes part in autograd, to any order; works under `torch.func.grad` and `torch.func.vmap`, where a batch is one call
-    of a program with one more index; and in modules and `torch.compile`, as one opaque operator. Tensors are on the CPU, of
-    type float64 or float32 (or converted to it), and are read where they lie, whatever their strides. Arguments are given
+    of a program with one more index; and in modules and `torch.compile`, as one opaque operator. Tensors have the
+    type float64 or float32 (or are converted to it), and are read where they lie, on the CPU whatever their strides. Those of
+    the first GPU are computed with there, on PyTorch's current stream, and nobody waits. Arguments are given
     by place or by name, scalars also as numbers; a size that follows from no shape is given by name.
 
     Args:
@@ -56,6 +57,10 @@ class Function(Transformed):
         """Computes the results: a tensor, or several as `gradix.Arrays`."""
         values, sizes = bind(self._names, self._free, args, named)
         given = _tensors(self._names, values) or [torch.empty(0, dtype=torch.float64)]
+        if given[0].device.type == "cuda" and self._backend not in ("auto", "cuda"):
+            raise ArgumentError(
+                f"tensors on {given[0].device} are computed with there, and 'backend' is {self._backend!r}"
+            )
         tensors = _apply(Call(self._text, tuple(sizes.items()), self._backend, self._threads), given)
         return tensors[0] if len(self._results) == 1 else Arrays(self._results, tensors)
 
@@ -75,27 +80,41 @@ def _tensors(names: Sequence[str], values: Sequence[Any]) -> list[Tensor]:
     if dtype not in (torch.float32, torch.float64):
         name = next(name for name, value in zip(names, values, strict=True) if isinstance(value, Tensor))
         raise DtypeError(f"{name!r} and the others have elements of type {dtype}, but float64 or float32 is expected")
-    return [_tensor(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    device = _device(names, values)
+    return [_tensor(name, value, dtype, device) for name, value in zip(names, values, strict=True)]
 
 
-def _tensor(name: str, value: Any, dtype: torch.dtype) -> Tensor:
+def _device(names: Sequence[str], values: Sequence[Any]) -> torch.device | None:
+    """The GPU that all tensors are on, if they are on one; those without dimensions may also be on the CPU."""
+    tensors = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, Tensor)]
+    elsewhere = [(name, value.device) for name, value in tensors if value.device.type not in ("cpu", "meta")]
+    if not elsewhere:
+        return None
+    name, found = elsewhere[0]
+    if found.type != "cuda" or found.index not in (0, None):
+        raise ArgumentError(f"{name!r} is on the device {found}, but a tensor on the CPU or on cuda:0 is expected")
+    for name, value in tensors:
+        if value.device != found and value.dim() > 0:
+            raise ArgumentError(f"{name!r} is on the device {value.device}, and others are on {found}")
+    return found
+
+
+def _tensor(name: str, value: Any, dtype: torch.dtype, device: torch.device | None) -> Tensor:
     if not isinstance(value, Tensor):
         try:
-            return torch.as_tensor(value, dtype=dtype)
+            return torch.as_tensor(value, dtype=dtype, device=device)
         except (RuntimeError, TypeError, ValueError) as error:
             raise ArgumentError(f"{name!r} can't be made a tensor: {error}") from error
     if value.layout is not torch.strided:
         raise ArgumentError(f"{name!r} has the layout {value.layout}, but a strided tensor is expected")
-    if value.device.type not in ("cpu", "meta"):
-        raise ArgumentError(f"{name!r} is on the device {value.device}, but a tensor on the CPU is expected")
-    return value.to(dtype)
+    return value.to(dtype) if device is None else value.to(device, dtype)
 
 
 # One operator for all programs: the text is an argument, and so derivatives of any order and batches are calls of the same
 # operator. A program without arguments gets one tensor nevertheless, of the type that its results are to have.
 
 
-@library.custom_op("gradix::call", mutates_args=(), device_types="cpu")
+@library.custom_op("gradix::call", mutates_args=(), device_types=("cpu", "cuda"))
 def _operator(tensors: Sequence[Tensor], text: str, sizes: str, backend: str, threads: int) -> list[Tensor]:
     return _compute(_described(text, sizes, backend, threads), tensors)
 
@@ -103,8 +122,14 @@ def _operator(tensors: Sequence[Tensor], text: str, sizes: str, backend: str, th
 def _compute(call: Call, tensors: Sequence[Tensor]) -> list[Tensor]:
     arguments = [tensor.detach().resolve_neg() for tensor in tensors[: len(call.program.inputs)]]
     shapes = call.shapes([tensor.shape for tensor in arguments])
-    results = [torch.empty(shape, dtype=tensors[0].dtype) for shape in shapes]
+    device = tensors[0].device
+    results = [torch.empty(shape, dtype=tensors[0].dtype, device=device) for shape in shapes]
     dtype = "float32" if tensors[0].dtype == torch.float32 else "float64"
+    if device.type == "cuda":
+        dense = [tensor.contiguous() for tensor in arguments]
+        given, made = ([(list(t.shape), t.data_ptr()) for t in all_of] for all_of in (dense, results))
+        call.run_on_device(given, made, dtype, torch.cuda.current_stream(device).cuda_stream)
+        return results
     call.run([tensor.numpy() for tensor in arguments], [result.numpy() for result in results], dtype)
     return results
 
@@ -131,8 +156,8 @@ def _apply(call: Call, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Whether a tensor has memory of its own, on the CPU."""
-    return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
+    """Whether a tensor has memory of its own."""
+    return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type in ("cpu", "cuda")
 
 
 def _is_traced() -> bool:

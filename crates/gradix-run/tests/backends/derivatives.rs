@@ -22,14 +22,14 @@ fn compiled_cases_agree_with_the_oracle() {
 }
 
 /// Those that can be derived.
-fn programs() -> Vec<(String, Resolved)> {
+pub fn programs() -> Vec<(String, Resolved)> {
     let cases = files("derive").into_iter().flat_map(|path| read(&path));
     let derived = cases.filter(|case| case.sections.iter().any(|(name, _)| name.starts_with("derive")));
     derived.map(|case| (case.title.clone(), resolve(&case.source))).collect()
 }
 
 /// At the smallest sizes and at larger ones, with inputs from two intervals; whether there is anything to run.
-fn check(title: &str, resolved: &Resolved, how: (Backend, Compiling)) -> bool {
+pub fn check(title: &str, resolved: &Resolved, how: (Backend, Compiling)) -> bool {
     let program = &resolved.program;
     let Ok(gradient) = gradix::derive(program, &Default::default()) else { return false };
     let small = smallest(resolved);

@@ -67,7 +67,7 @@ pub fn examples() -> Vec<(String, String)> {
     paths.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-fn check(name: &str, text: &str, assumed: i64, dtype: Dtype, how: (Backend, Compiling), tolerance: f64) {
+pub fn check(name: &str, text: &str, assumed: i64, dtype: Dtype, how: (Backend, Compiling), tolerance: f64) {
     let resolved = resolve(text);
     let program = &resolved.program;
     let derivative = gradix::derive(program, &Default::default()).unwrap().program;

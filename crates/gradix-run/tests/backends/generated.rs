@@ -39,7 +39,7 @@ fn random_compiled_floors_agree_with_the_oracle() {
 
 /// Where programs come from.
 #[derive(Clone, Copy)]
-struct Source {
+pub struct Source {
     generate: fn(u64) -> String,
     /// The sizes of the first trials, the same for all params.
     sizes: &'static [i64],
@@ -47,10 +47,10 @@ struct Source {
     left: usize,
 }
 
-const GENERAL: Source = Source { generate, sizes: &[], left: 25 };
-const FLOORS: Source = Source { generate: floors, sizes: &[1, 2], left: 10 };
+pub const GENERAL: Source = Source { generate, sizes: &[], left: 25 };
+pub const FLOORS: Source = Source { generate: floors, sizes: &[1, 2], left: 10 };
 
-fn check(source: Source, backend: Backend, first: u64, count: u64) {
+pub fn check(source: Source, backend: Backend, first: u64, count: u64) {
     let (first, count) = (setting("GRADIX_SEED", first), setting("GRADIX_COUNT", count));
     let mut failures = Vec::new();
     let (mut compared, mut left) = (0, Vec::new());
@@ -107,7 +107,7 @@ fn runs(text: &str, source: Source, seed: u64, backend: Backend) -> Runs {
     let Ok(resolved) = gradix::syntax::parse(text).and_then(|ast| gradix::resolve(&ast, &[])) else { return runs };
     let Ok(gradient) = gradix::derive(&resolved.program, &Default::default()) else { return runs };
     // Compiling the value too would take as long again.
-    let value = (backend != Backend::Native).then_some(("value", &resolved.program));
+    let value = (backend == Backend::Vm).then_some(("value", &resolved.program));
     for (what, program) in value.into_iter().chain([("gradient", &gradient.program)]) {
         let assumed = estimate(program, if seed.is_multiple_of(2) { 500 } else { 6 });
         let mut subject: Option<Subject> = None;

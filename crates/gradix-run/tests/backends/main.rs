@@ -9,6 +9,7 @@ mod batches;
 mod case_files;
 mod common;
 mod derivatives;
+mod emulated;
 mod examples;
 mod extremes;
 mod generated;

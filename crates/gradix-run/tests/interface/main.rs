@@ -1,5 +1,6 @@
 //! Emitted files as programs in C and C++ use them, through their headers, beside the oracle.
 
+mod cuda;
 mod programs;
 #[path = "../random/mod.rs"]
 mod random;

@@ -1,11 +1,11 @@
 //! A program as a file of C with its header, a caller in C and C++, and the tools that build and run them.
 
-use gradix::Int;
 use gradix::domain::sizes::{Known, bind};
 use gradix::emit::Real;
 use gradix::emit::c::interface::Interface;
 use gradix::nest::{Stage, Verified};
 use gradix::program::{ParamKind, Places, Program, TensorId};
+use gradix::{Int, Target};
 use gradix_run::gradient::shape;
 use gradix_run::{Array, Dtype, interp, random};
 use std::collections::HashMap;
@@ -48,7 +48,12 @@ impl Subject {
 
     /// A program, to be run at sizes that are added.
     pub fn of(name: &str, program: Program, real: Real) -> Subject {
-        let nest = gradix::compile(&program, &[], real, &gradix::target::AVX2).unwrap().nest;
+        Subject::made_for(name, program, real, &gradix::target::AVX2)
+    }
+
+    /// The same for another machine.
+    pub fn made_for(name: &str, program: Program, real: Real, target: &Target) -> Subject {
+        let nest = gradix::compile(&program, &[], real, target).unwrap().nest;
         Subject { name: name.into(), program, nest, real, runs: Vec::new() }
     }
 
@@ -104,7 +109,11 @@ impl Subject {
         }
         // Callers can't run the kernels of one that goes through steps: it is run again as a whole.
         let goes_through_steps = self.nest.stages.iter().any(|stage| matches!(stage, Stage::Time(_)));
-        let (call, items) = if goes_through_steps { (CALL, AGAIN) } else { (CALL, ITEMS) };
+        let (call, items) = match self.nest.target.device {
+            Some(_) => (CALL_ON_DEVICE, AGAIN_ON_DEVICE),
+            None if goes_through_steps => (CALL, AGAIN),
+            None => (CALL, ITEMS),
+        };
         text += &[call, items, FREE].concat().replace("NAME", name);
         for (member, (_, array)) in outputs.iter().zip(&run.expected) {
             let (own, count) = (&member.name, array.data.len());
@@ -168,6 +177,13 @@ pub fn main_file(subjects: &[Subject]) -> String {
     main + &format!("int main(void)\n{{\n{calls}    return 0;\n}}\n")
 }
 
+/// The same for one file of CUDA C++, which is compiled for the processor.
+pub fn device_file(subject: &Subject) -> String {
+    let included = format!("#include \"{}.cu\"\n#include \"launch.h\"\n", subject.name);
+    let calls: String = (0..subject.runs.len()).map(|run| format!("    call_{}_{run}();\n", subject.name)).collect();
+    included + START + &subject.callers() + &format!("int main()\n{{\n{calls}    return 0;\n}}\n")
+}
+
 /// Holds what such a program printed to the oracle.
 pub fn compare(subjects: &[Subject], printed: &str, part: impl Fn(&Subject) -> f64, what: &str) {
     let mut printed = printed.lines().map(|line| line.parse().unwrap());
@@ -204,6 +220,21 @@ const CALL: &str = r#"
     check(NAME_run(&sizes, &in, &out, workspace) == NAME_ok, "NAME: run");
     check(!bytes || NAME_run(&sizes, &in, &out, NULL) == NAME_null_pointer, "NAME: no workspace");
     check(NAME_run(&sizes, &in, NULL, workspace) == NAME_null_pointer, "NAME: no outputs");
+"#;
+
+const CALL_ON_DEVICE: &str = r#"
+    size_t bytes = NAME_workspace_bytes(&sizes);
+    check(bytes != SIZE_MAX, "NAME: bytes");
+    char *workspace = bytes ? memory(bytes + 63) - 1 : NULL;
+    check(NAME_run(&sizes, &in, &out, workspace, (cudaStream_t)7) == NAME_ok, "NAME: run");
+    check(!bytes || NAME_run(&sizes, &in, &out, NULL, (cudaStream_t)7) == NAME_null_pointer, "NAME: no workspace");
+    check(NAME_run(&sizes, &in, NULL, workspace, (cudaStream_t)7) == NAME_null_pointer, "NAME: no outputs");
+    check(NAME_run(&sizes, &in, &again, workspace, NULL) == NAME_failed, "NAME: no such stream");
+    if (bytes) workspace++;
+"#;
+
+const AGAIN_ON_DEVICE: &str = r#"
+    check(NAME_run(&sizes, &in, &again, bytes ? workspace - 1 : NULL, (cudaStream_t)7) == NAME_ok, "NAME: run again");
 "#;
 
 const AGAIN: &str = r#"

@@ -67,7 +67,7 @@ impl<T: Element> Trial<T> {
         let inputs: Vec<*const T> = self.inputs.iter().map(|data| data.as_ptr()).collect();
         let outputs: Vec<*mut T> = results.iter_mut().map(|result| result.as_mut_ptr()).collect();
         // SAFETY: the arrays have the shapes of the program at these sizes, and don't overlap.
-        unsafe { machine.run(&self.sizes, &inputs, &outputs, threads) };
+        unsafe { machine.run(&self.sizes, &inputs, &outputs, threads) }.unwrap();
         results
     }
 }

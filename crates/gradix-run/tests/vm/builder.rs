@@ -34,7 +34,13 @@ impl Builder {
     }
 
     pub fn buffer(&mut self, name: &str, scope: Scope, extents: &[Affine]) -> TensorId {
-        self.nest.buffers.push(Buffer { name: name.into(), extents: extents.to_vec(), scope, streamed: false });
+        self.nest.buffers.push(Buffer {
+            name: name.into(),
+            extents: extents.to_vec(),
+            scope,
+            streamed: false,
+            registers: false,
+        });
         TensorId(self.nest.buffers.len() as u32 - 1)
     }
 

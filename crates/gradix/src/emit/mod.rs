@@ -2,15 +2,18 @@
 //!
 //! An emitter turns a nest into a tree, and the tree is printed. What emitters of the C family share stands here: the
 //! `tree` and its `print`, the `draft` in which code is written, `names` and index expressions, and `values`: a graph of
-//! expressions as statements. [`mod@c`] is the emitter for processors.
+//! expressions as statements. [`mod@c`] is the emitter for processors, [`mod@cuda`] that for GPUs.
 
 pub mod c;
+pub mod cuda;
 mod draft;
 mod integers;
 mod names;
 mod print;
 mod tree;
 mod values;
+mod work;
 
 pub use crate::nest::Real;
 pub use c::c;
+pub use cuda::cuda;

@@ -6,10 +6,34 @@ use crate::program::expr::Number;
 use gradix_int::Int;
 use std::fmt::Write;
 
-/// A function, after an empty line.
+/// How a language spells what is not the same in all languages of the family.
+pub struct Spelling {
+    /// The type of a whole number.
+    pub whole: &'static str,
+    /// That nothing else points to what a pointer points to.
+    pub alone: &'static str,
+}
+
+/// That of C99.
+pub const C99: Spelling = Spelling { whole: "int64_t", alone: "restrict" };
+
+/// An expression of C.
+pub fn value(value: &Value) -> String {
+    C99.value(value)
+}
+
+/// Statements one level deep, between braces.
+pub fn block(spelling: &Spelling, head: &str, body: &[Code]) -> String {
+    let mut printer = Printer::new(spelling);
+    printer.under(head, body);
+    printer.line("}");
+    printer.text
+}
+
+/// A function of C, after an empty line.
 pub fn routine(routine: &Routine) -> String {
     let Routine { doc, own, body, .. } = routine;
-    let mut printer = Printer::default();
+    let mut printer = Printer::new(&C99);
     printer.line(format!("\n/* {} */", doc.join("\n * ")));
     if !own {
         printer.line(format!("{};", head(routine)));
@@ -27,35 +51,9 @@ pub fn declaration(routine: &Routine) -> String {
 
 fn head(routine: &Routine) -> String {
     let Routine { name, own, parameters, .. } = routine;
-    let parameters: Vec<String> = parameters.iter().map(|name| declared(name, false)).collect();
+    let parameters: Vec<String> = parameters.iter().map(|name| C99.declared(name, false)).collect();
     let (start, between) = if *own { ("static GX_NOINLINE ", ",\n    ") } else { ("", ", ") };
     format!("{start}void {name}({})", parameters.join(between))
-}
-
-/// An expression.
-pub fn value(value: &Value) -> String {
-    match value {
-        Value::Whole(number) => integer(number),
-        Value::Real(number, real) => literal(*number, *real),
-        Value::Name(name, _) => name.to_string(),
-        Value::Made(operator, operands) => made(operator, operands, strength(value)),
-    }
-}
-
-fn made(operator: &Operator, operands: &[Value], own: usize) -> String {
-    let (sign, _) = written(operator);
-    match (operator, operands) {
-        (Operator::Call(callee), _) => {
-            format!("{}({})", callee.name, operands.iter().map(value).collect::<Vec<_>>().join(", "))
-        }
-        (Operator::Element, [a, b]) => format!("{}[{}]", within(a, own), value(b)),
-        (Operator::Cast(kind), [a]) => format!("({}){}", type_name(*kind), within(a, own)),
-        (Operator::Choice, [test, yes, no]) => format!("{} ? {} : {}", within(test, own + 1), value(yes), value(no)),
-        // A sign before a sign has parentheses between them.
-        (_, [a]) => format!("{sign}{}", parenthesised(a, strength(a) < own || strength(a) == SIGN)),
-        (_, [a, b]) => binary(operator, a, b, own),
-        _ => unreachable!("operators have one or two operands"),
-    }
 }
 
 /// How strongly the operands of something are held together by a sign before it.
@@ -72,6 +70,7 @@ fn written(operator: &Operator) -> (&'static str, usize) {
         Operator::Held => ("*", SIGN),
         Operator::Times => ("*", 8),
         Operator::Over => ("/", 8),
+        Operator::Remainder => ("%", 8),
         Operator::Plus => ("+", 7),
         Operator::Minus => ("-", 7),
         Operator::Below => ("<", 6),
@@ -111,56 +110,134 @@ fn strength(value: &Value) -> usize {
     }
 }
 
-/// An operand of something that holds together this strongly.
-fn within(operand: &Value, own: usize) -> String {
-    parenthesised(operand, strength(operand) < own)
-}
-
-fn parenthesised(operand: &Value, needed: bool) -> String {
-    let text = value(operand);
-    if needed { format!("({text})") } else { text }
-}
-
-/// Whole numbers are multiplied and divided without spaces, and added from left to right. Where one kind of test is part
-/// of another, parentheses help.
-fn binary(operator: &Operator, a: &Value, b: &Value, own: usize) -> String {
-    let mixed =
-        |operand: &Value| (1..5).contains(&own) && (1..5).contains(&strength(operand)) && strength(operand) != own;
-    let in_order = *operator == Operator::Plus && b.kind().is_exact() && strength(b) == own;
-    let left = parenthesised(a, strength(a) < own || mixed(a));
-    let right = parenthesised(b, strength(b) <= own && !in_order || mixed(b));
-    let between = if own == 8 && a.kind() == Type::Whole { "" } else { " " };
-    format!("{left}{between}{}{between}{right}", written(operator).0)
-}
-
-fn type_name(kind: Type) -> String {
-    match kind {
-        Type::Nothing => "void".into(),
-        Type::Int => "int".into(),
-        Type::Whole => "int64_t".into(),
-        Type::Real => "gx_t".into(),
-        Type::Vector => "gx_v".into(),
-        Type::Mask => "gx_i".into(),
-        Type::Arrays => "gx_t *const *".into(),
-        Type::Pointer { to, constant, alone } => {
-            format!(
-                "{}{} *{}",
-                if constant { "const " } else { "" },
-                type_name(*to),
-                if alone { "restrict " } else { "" }
-            )
+impl Spelling {
+    /// An expression.
+    pub fn value(&self, value: &Value) -> String {
+        match value {
+            Value::Whole(number) => integer(number),
+            Value::Real(number, real) => literal(*number, *real),
+            Value::Name(name, _) => name.to_string(),
+            Value::Made(operator, operands) => self.made(operator, operands, strength(value)),
         }
     }
-}
 
-/// A name after its type.
-fn declared(name: &Value, constant: bool) -> String {
-    let (kind, name) = (name.kind(), value(name));
-    match kind {
-        Type::Pointer { .. } | Type::Arrays => {
-            format!("{}{}{name}", type_name(kind), if constant { "const " } else { "" })
+    fn made(&self, operator: &Operator, operands: &[Value], own: usize) -> String {
+        let (sign, _) = written(operator);
+        match (operator, operands) {
+            (Operator::Call(callee), _) => {
+                format!(
+                    "{}({})",
+                    callee.name,
+                    operands.iter().map(|operand| self.value(operand)).collect::<Vec<_>>().join(", ")
+                )
+            }
+            (Operator::Element, [a, b]) => format!("{}[{}]", self.within(a, own), self.value(b)),
+            (Operator::Cast(kind), [a]) => format!("({}){}", self.type_name(*kind), self.within(a, own)),
+            (Operator::Choice, [test, yes, no]) => {
+                format!("{} ? {} : {}", self.within(test, own + 1), self.value(yes), self.value(no))
+            }
+            // A sign before a sign has parentheses between them.
+            (_, [a]) => format!("{sign}{}", self.parenthesised(a, strength(a) < own || strength(a) == SIGN)),
+            (_, [a, b]) => self.binary(operator, a, b, own),
+            _ => unreachable!("operators have one or two operands"),
         }
-        _ => format!("{}{} {name}", if constant { "const " } else { "" }, type_name(kind)),
+    }
+
+    /// An operand of something that holds together this strongly.
+    fn within(&self, operand: &Value, own: usize) -> String {
+        self.parenthesised(operand, strength(operand) < own)
+    }
+
+    fn parenthesised(&self, operand: &Value, needed: bool) -> String {
+        let text = self.value(operand);
+        if needed { format!("({text})") } else { text }
+    }
+
+    /// Whole numbers are multiplied and divided without spaces, and added from left to right. Where one kind of test is part
+    /// of another, parentheses help.
+    fn binary(&self, operator: &Operator, a: &Value, b: &Value, own: usize) -> String {
+        let mixed =
+            |operand: &Value| (1..5).contains(&own) && (1..5).contains(&strength(operand)) && strength(operand) != own;
+        let in_order = *operator == Operator::Plus && b.kind().is_exact() && strength(b) == own;
+        let left = self.parenthesised(a, strength(a) < own || mixed(a));
+        let right = self.parenthesised(b, strength(b) <= own && !in_order || mixed(b));
+        let between = if own == 8 && a.kind() == Type::Whole { "" } else { " " };
+        format!("{left}{between}{}{between}{right}", written(operator).0)
+    }
+
+    fn type_name(&self, kind: Type) -> String {
+        match kind {
+            Type::Nothing => "void".into(),
+            Type::Int => "int".into(),
+            Type::Whole => self.whole.into(),
+            Type::Real => "gx_t".into(),
+            Type::Vector => "gx_v".into(),
+            Type::Mask => "gx_i".into(),
+            Type::Arrays => "gx_t *const *".into(),
+            Type::Pointer { to, constant, alone } => {
+                format!(
+                    "{}{} *{}",
+                    if constant { "const " } else { "" },
+                    self.type_name(*to),
+                    if alone { format!("{} ", self.alone) } else { String::new() }
+                )
+            }
+        }
+    }
+
+    /// A name after its type.
+    fn declared(&self, name: &Value, constant: bool) -> String {
+        let (kind, name) = (name.kind(), self.value(name));
+        match kind {
+            Type::Pointer { .. } | Type::Arrays => {
+                format!("{}{}{name}", self.type_name(kind), if constant { "const " } else { "" })
+            }
+            _ => format!("{}{} {name}", if constant { "const " } else { "" }, self.type_name(kind)),
+        }
+    }
+
+    fn head_text(&self, head: &Head) -> String {
+        match head {
+            Head::Block | Head::IfDefined(_) => String::new(),
+            Head::If(test) => format!("if ({}) ", self.value(test)),
+            Head::For { start, test, advance, .. } => {
+                let kind =
+                    start.first().map(|(name, _)| format!("{} ", self.type_name(name.kind()))).unwrap_or_default();
+                let start: Vec<String> =
+                    start.iter().map(|(name, from)| format!("{} = {}", self.value(name), self.value(from))).collect();
+                let advance: Vec<String> = advance.iter().map(|code| self.simple(code)).collect();
+                format!("for ({kind}{}; {}; {}) ", start.join(", "), self.value(test), advance.join(", "))
+            }
+        }
+    }
+
+    /// A statement that is not made of others.
+    fn simple(&self, code: &Code) -> String {
+        match code {
+            Code::Declare { name, constant, length, value: start } => {
+                let length = length.as_ref().map(|length| format!("[{}]", self.value(length))).unwrap_or_default();
+                let start = start.as_ref().map(|start| format!(" = {}", self.value(start))).unwrap_or_default();
+                format!("{}{length}{start}", self.element_declared(name, *constant, !length.is_empty()))
+            }
+            Code::Shared { name, length } => {
+                format!("__shared__ {}[{}]", self.element_declared(name, false, true), self.value(length))
+            }
+            Code::Assign(place, new) => format!("{} = {}", self.value(place), self.value(new)),
+            Code::Advance(place, by) if by.is(1) => format!("{}++", self.value(place)),
+            Code::Advance(place, by) => format!("{} += {}", self.value(place), self.value(by)),
+            Code::Do(call) => self.value(call),
+            Code::Mention(name) => format!("(void){}", self.value(name)),
+            Code::Continue => "continue".into(),
+            Code::Under(..) => unreachable!("statements under a head are printed line by line"),
+        }
+    }
+
+    /// A declaration: of an array by the type of its elements.
+    fn element_declared(&self, name: &Value, constant: bool, array: bool) -> String {
+        match name {
+            Value::Name(text, kind) if array => self.declared(&Value::Name(text.clone(), kind.target()), constant),
+            _ => self.declared(name, constant),
+        }
     }
 }
 
@@ -187,13 +264,17 @@ fn literal(number: Number, real: Real) -> String {
 }
 
 /// Indented lines.
-#[derive(Default)]
-struct Printer {
+struct Printer<'a> {
+    spelling: &'a Spelling,
     text: String,
     depth: usize,
 }
 
-impl Printer {
+impl<'a> Printer<'a> {
+    fn new(spelling: &'a Spelling) -> Self {
+        Printer { spelling, text: String::new(), depth: 0 }
+    }
+
     fn line(&mut self, line: impl AsRef<str>) {
         let _ = writeln!(self.text, "{}{}", "    ".repeat(self.depth), line.as_ref());
     }
@@ -209,7 +290,7 @@ impl Printer {
     fn code(&mut self, code: &Code) {
         match code {
             Code::Under(head, body, otherwise) => self.compound(head, body, otherwise),
-            simple => self.line(format!("{};", self::simple(simple))),
+            simple => self.line(format!("{};", self.spelling.simple(simple))),
         }
     }
 
@@ -222,51 +303,11 @@ impl Printer {
         if matches!(head, Head::For { unrolled: true, .. }) {
             self.line("GX_UNROLL");
         }
-        self.under(&format!("{}{{", head_text(head)), body);
+        self.under(&format!("{}{{", self.spelling.head_text(head)), body);
         if !otherwise.is_empty() {
             self.under("} else {", otherwise);
         }
         self.line("}");
-    }
-}
-
-fn head_text(head: &Head) -> String {
-    match head {
-        Head::Block | Head::IfDefined(_) => String::new(),
-        Head::If(test) => format!("if ({}) ", value(test)),
-        Head::For { start, test, advance, .. } => {
-            let kind = start.first().map(|(name, _)| format!("{} ", type_name(name.kind()))).unwrap_or_default();
-            let start: Vec<String> =
-                start.iter().map(|(name, from)| format!("{} = {}", value(name), value(from))).collect();
-            let advance: Vec<String> = advance.iter().map(simple).collect();
-            format!("for ({kind}{}; {}; {}) ", start.join(", "), value(test), advance.join(", "))
-        }
-    }
-}
-
-/// A statement that is not made of others.
-fn simple(code: &Code) -> String {
-    match code {
-        Code::Declare { name, constant, length, value: start } => {
-            let length = length.as_ref().map(|length| format!("[{}]", value(length))).unwrap_or_default();
-            let start = start.as_ref().map(|start| format!(" = {}", value(start))).unwrap_or_default();
-            format!("{}{length}{start}", element_declared(name, *constant, !length.is_empty()))
-        }
-        Code::Assign(place, new) => format!("{} = {}", value(place), value(new)),
-        Code::Advance(place, by) if by.is(1) => format!("{}++", value(place)),
-        Code::Advance(place, by) => format!("{} += {}", value(place), value(by)),
-        Code::Do(call) => value(call),
-        Code::Mention(name) => format!("(void){}", value(name)),
-        Code::Continue => "continue".into(),
-        Code::Under(..) => unreachable!("statements under a head are printed line by line"),
-    }
-}
-
-/// A declaration: of an array by the type of its elements.
-fn element_declared(name: &Value, constant: bool, array: bool) -> String {
-    match name {
-        Value::Name(text, kind) if array => declared(&Value::Name(text.clone(), kind.target()), constant),
-        _ => declared(name, constant),
     }
 }
 

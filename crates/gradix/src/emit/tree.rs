@@ -75,6 +75,7 @@ pub enum Operator {
     Cast(Type),
     Times,
     Over,
+    Remainder,
     Plus,
     Minus,
     Below,
@@ -139,6 +140,8 @@ impl PartialEq for Snippet {
 pub enum Code {
     /// `const kind name[length] = value;`
     Declare { name: Value, constant: bool, length: Option<Value>, value: Option<Value> },
+    /// `__shared__ kind name[length];`: memory of a block of threads.
+    Shared { name: Value, length: Value },
     /// `a = b;`
     Assign(Value, Value),
     /// `a += b;`
@@ -294,6 +297,7 @@ impl Code {
                 let (length, value) = (length.as_ref().map(new), value.as_ref().map(new));
                 Code::Declare { name: new(name), constant: *constant, length, value }
             }
+            Code::Shared { name, length } => Code::Shared { name: new(name), length: new(length) },
             Code::Assign(a, b) => Code::Assign(new(a), new(b)),
             Code::Advance(a, b) => Code::Advance(new(a), new(b)),
             Code::Do(value) => Code::Do(new(value)),
@@ -322,7 +326,8 @@ impl Head {
 impl Operator {
     fn kind(&self, operands: &[Value]) -> Type {
         use Operator::{
-            AtLeast, AtMost, Below, Differs, Equals, Join, Meet, Minus, Negative, Opposite, Over, Plus, Times,
+            AtLeast, AtMost, Below, Differs, Equals, Join, Meet, Minus, Negative, Opposite, Over, Plus, Remainder,
+            Times,
         };
         let first = operands.first().map_or(Type::Nothing, Value::kind);
         let vector = operands.iter().any(Value::is_vector);
@@ -332,7 +337,7 @@ impl Operator {
             Operator::Choice => operands[1].kind(),
             Operator::Element | Operator::Held => first.target(),
             Times | Over | Plus | Minus if vector => Type::Vector,
-            Times | Over | Plus | Minus | Meet | Join | Negative | Opposite => first,
+            Times | Over | Remainder | Plus | Minus | Meet | Join | Negative | Opposite => first,
             Below | AtMost | AtLeast | Equals | Differs if vector => Type::Mask,
             Below | AtMost | AtLeast | Equals | Differs | Operator::And | Operator::Or | Operator::Not => Type::Int,
         }
@@ -345,7 +350,7 @@ impl Code {
         match self {
             Code::Declare { length, value, .. } => length.iter().chain(value).for_each(|value| value.visit(visit)),
             Code::Assign(a, b) | Code::Advance(a, b) => [a, b].into_iter().for_each(|value| value.visit(visit)),
-            Code::Do(value) | Code::Mention(value) => value.visit(visit),
+            Code::Do(value) | Code::Mention(value) | Code::Shared { length: value, .. } => value.visit(visit),
             Code::Continue => {}
             Code::Under(head, body, otherwise) => {
                 head.visit(visit);

@@ -67,7 +67,7 @@ fn shared_buffers(divided: &Divided, joined: &mut Nest) -> HashMap<TensorId, Ten
         if let Some((dimension, kept)) = divided.rings.get(&id) {
             extents[*dimension] = Affine::constant(*kept);
         }
-        joined.buffers.push(Buffer { name, extents, scope, streamed: false });
+        joined.buffers.push(Buffer { name, extents, scope, streamed: false, registers: false });
     }
     buffers
 }
@@ -126,7 +126,13 @@ impl<'a> Joining<'a> {
             scope => scope,
         };
         let extents = buffer.extents.iter().map(|extent| Relocation::affine(self, extent)).collect();
-        self.joined.buffers.push(Buffer { name: buffer.name.clone(), extents, scope, streamed: false });
+        self.joined.buffers.push(Buffer {
+            name: buffer.name.clone(),
+            extents,
+            scope,
+            streamed: false,
+            registers: buffer.registers,
+        });
         TensorId(self.joined.buffers.len() as u32 - 1)
     }
 

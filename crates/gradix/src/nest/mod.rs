@@ -134,6 +134,8 @@ pub struct Buffer {
     pub scope: Scope,
     /// Whether it is so large that it is written past the caches; no kernel reads it.
     pub streamed: bool,
+    /// Of a local buffer: whether each thread of an item has the elements that it touches in registers.
+    pub registers: bool,
 }
 
 /// Kernels are for sizes up to this, in either direction: what they compute from two of them has 64 bits.
@@ -506,17 +508,21 @@ impl Work {
         if span < Int::ZERO { Int::ZERO } else { span / step + Int::ONE }
     }
 
-    /// What holds of its variables in every item: `low <= first`, `last <= high`, `last < first + step`, and the number.
+    /// What holds of its variables in every item: `low <= first`, `last <= high`, `last < first + step`, and the number. Where
+    /// there are as many items as it takes, none is empty: `first <= last`.
     pub fn domain(&self) -> Vec<Constraint> {
         let [first, last, item] = self.variables().map(Affine::index);
-        let below = self.parts.map(|parts| Constraint::at_most(item.clone(), Affine::constant(parts - 1)));
+        let below = match self.parts {
+            Some(parts) => Constraint::at_most(item.clone(), Affine::constant(parts - 1)),
+            None => Constraint::at_most(first.clone(), last.clone()),
+        };
         let bounds = [
             Constraint::at_most(self.low.clone(), first.clone()),
             Constraint::at_most(last.clone(), self.high.clone()),
             Constraint::at_most(last, (first + self.step.clone()).shift(-1)),
             Constraint::non_negative(item),
         ];
-        bounds.into_iter().chain(below).collect()
+        bounds.into_iter().chain([below]).collect()
     }
 }
 

@@ -23,7 +23,7 @@ impl fmt::Display for Kind {
 /// The whole nest.
 pub fn print(nest: &Nest) -> String {
     let mut text = String::new();
-    for Buffer { name, extents, scope, streamed } in &nest.buffers {
+    for Buffer { name, extents, scope, streamed, registers } in &nest.buffers {
         let scope = match scope {
             Scope::Input(_) => "input".to_string(),
             Scope::Output(_) => "output".to_string(),
@@ -32,7 +32,8 @@ pub fn print(nest: &Nest) -> String {
         };
         let extents: Vec<String> = extents.iter().map(|e| print::affine(&nest.params, &[], e)).collect();
         let streamed = if *streamed { ", past the caches" } else { "" };
-        let _ = writeln!(text, "{scope} {name}[{}]{streamed}", extents.join(", "));
+        let registers = if *registers { ", in registers of threads" } else { "" };
+        let _ = writeln!(text, "{scope} {name}[{}]{streamed}{registers}", extents.join(", "));
     }
     if nest.stages.iter().any(|stage| matches!(stage, Stage::Time(_))) {
         text.push_str("\nrun:\n");

@@ -98,7 +98,7 @@ fn joins(program: &Program, definition: &Definition) -> bool {
 
 /// What is read where values are compared for equality, or by a `max` or `min` whose ties may be looked for: it is
 /// computed once, so that it is the same in both places.
-fn read_exactly(program: &Program, definitions: &[Definition]) -> HashSet<TensorId> {
+pub fn read_exactly(program: &Program, definitions: &[Definition]) -> HashSet<TensorId> {
     let exprs = &program.exprs;
     let mut found = HashSet::new();
     for definition in definitions {
@@ -175,8 +175,10 @@ fn is_multiple(program: &Program, definition: &Definition) -> bool {
     is_number(a) && is_other(b) || is_number(b) && is_other(a)
 }
 
-struct Inline<'a> {
-    bodies: &'a HashMap<TensorId, ExprId>,
+/// Puts bodies in place of accesses.
+pub struct Inline<'a> {
+    /// Of the definitions that are put into their readers.
+    pub bodies: &'a HashMap<TensorId, ExprId>,
 }
 
 impl Rules for Inline<'_> {

@@ -9,6 +9,7 @@ mod ahead;
 mod arrange;
 mod block;
 mod demand;
+mod device;
 mod group;
 mod loops;
 mod marks;
@@ -19,6 +20,7 @@ mod slices;
 mod turn;
 
 pub use arrange::{arrange, lanes, name};
+pub use device::merge;
 pub use print::print;
 pub use slices::slices;
 
@@ -163,6 +165,9 @@ fn in_middle(at: &dyn Fn(f64) -> Vec<f64>) -> Vec<f64> {
 
 /// Decides for a whole program, a type of elements and a machine.
 pub fn schedule(program: &Program, estimate: &[f64], (real, target): (Real, &Target), manner: Manner) -> Schedule {
+    if let Some(device) = &target.device {
+        return device::schedule(program, estimate, real, device, loops::buffers(program, estimate, real, target));
+    }
     let groups = match manner {
         Manner::Shared | Manner::Plain => group::group(program, estimate, target),
         Manner::OneItem => group::alone(program),

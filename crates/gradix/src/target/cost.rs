@@ -343,3 +343,36 @@ pub const TOGETHER_ROWS: usize = 4;
 pub const STATEMENTS_TOGETHER: usize = 6;
 /// Residue classes that an output is taken apart into, at most: each has loops of its own.
 pub const RESIDUE_CLASSES: i64 = 8;
+
+// ---- `schedule`: GPUs. Estimates from the facts of the machine; none of them was measured yet.
+
+/// Threads that run in step: with fewer neighbours than these, some of them idle or read lines of their own.
+pub const WARP_VALUES: f64 = 32.0;
+/// The fewest terms for each thread of a part of a sum.
+pub const PART_TERMS_OF_THREAD: f64 = 8.0;
+/// The most parts of a sum, which another kernel reads again.
+pub const MAX_DEVICE_PARTS: f64 = 1024.0;
+/// What a step of a tree costs a thread besides, with its barrier, in loads.
+pub const TREE_STEP_LOADS: f64 = 4.0;
+/// The fewest terms for which operands are staged.
+pub const STAGED_TERMS: f64 = 8.0;
+/// The fewest rows and columns of a tile: with fewer, what is staged is hardly used again.
+pub const STAGED_VALUES: f64 = 16.0;
+/// Threads along each side of a tile.
+pub const TILE_SIDE_THREADS: i64 = 16;
+/// The most rows and columns that a thread has, for numbers of four bytes; half as many for those of eight.
+pub const MAX_TILE_VALUES_OF_THREAD: i64 = 8;
+/// Blocks of tiles that are resident at the same time, for each one that there could be: their threads have twice the registers.
+pub const TILES_PER_RESIDENT_BLOCK: f64 = 0.5;
+/// The fewest terms of a part of a tile: what is stored of it is read again.
+pub const PART_TERMS_OF_TILE: f64 = 128.0;
+/// The most parts of a tile.
+pub const MAX_TILE_PARTS: f64 = 64.0;
+/// A launch of a kernel that waits for another one, in additions: some 3 µs at a third of 60 TFLOP/s.
+pub const LAUNCH_ADDITIONS: f64 = 6e7;
+/// How many operations take as long as an element that comes from memory or goes there: 60 TFLOP/s and 4.3 TB/s, f32.
+pub const OPERATIONS_PER_ELEMENT: f64 = 50.0;
+/// A load that finds its element in a cache, in elements from memory.
+pub const CACHED_LOAD: f64 = 0.15;
+/// The most operands of a contraction that are staged.
+pub const STAGED_OPERANDS: usize = 4;

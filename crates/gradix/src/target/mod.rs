@@ -47,9 +47,22 @@ pub struct Target {
     pub items: i64,
     /// The most parts that a long sum is taken in. The same for any number of threads, as the bits are.
     pub sum_parts: i64,
+    /// A GPU, for which the facts above say little.
+    pub device: Option<Device>,
     /// Of a recurrence whose steps have at most so many additions, one thread goes through all steps: threads that share a
     /// step wait for each other at its end. An estimate of where the two take as long; it was not measured.
     pub short_step_additions: i64,
+}
+
+/// Facts about a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Threads of a block: an item of work.
+    pub block_threads: i64,
+    /// Threads of all multiprocessors together that are resident at the same time.
+    pub resident_threads: i64,
+    /// Bytes of shared memory that a block may have without asking for more.
+    pub shared_bytes: i64,
 }
 
 /// How much of a contraction's operands is packed at a time.
@@ -82,6 +95,7 @@ pub const AVX512: Target = Target {
     memory_bytes: ANY_MEMORY,
     items: 32,
     sum_parts: 16,
+    device: None,
     short_step_additions: 32_768,
 };
 
@@ -117,11 +131,23 @@ pub const PORTABLE: Target = Target {
     ..AVX512
 };
 
-impl Target {
-    /// The machines that have a name, from wide vectors to narrow ones.
-    pub const PRESETS: [Target; 4] = [AVX512, AVX2, NEON, PORTABLE];
+/// GPUs of compute capability 9.0: 132 multiprocessors (H100, H200) with 2,048 resident threads each.
+pub const SM_90: Target = Target {
+    name: "sm_90",
+    options: "-arch=sm_90",
+    line_bytes: 128,
+    l2_bytes: 50 * 1024 * KIB,
+    device: Some(Device { block_threads: 256, resident_threads: 132 * 2048, shared_bytes: 48 * KIB }),
+    ..PORTABLE
+};
 
-    /// The preset of this name.
+impl Target {
+    /// The processors that have a name, from wide vectors to narrow ones.
+    pub const PRESETS: [Target; 4] = [AVX512, AVX2, NEON, PORTABLE];
+    /// The GPUs that have a name.
+    pub const DEVICES: [Target; 1] = [SM_90];
+
+    /// The preset of this name, or the GPU.
     ///
     /// ```
     /// use gradix::scalar::Real;
@@ -130,7 +156,7 @@ impl Target {
     /// assert_eq!(Target::named("abacus"), None);
     /// ```
     pub fn named(name: &str) -> Option<Target> {
-        Target::PRESETS.into_iter().find(|target| target.name == name)
+        Target::PRESETS.into_iter().chain(Target::DEVICES).find(|target| target.name == name)
     }
 
     /// How many numbers a vector has.
@@ -183,6 +209,11 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Device { block_threads, resident_threads, shared_bytes }) = self.device {
+            writeln!(f, "{}: compile with {}", self.name, self.options)?;
+            writeln!(f, "blocks of {block_threads} threads with {} KiB of shared memory", shared_bytes / KIB)?;
+            return writeln!(f, "work: {resident_threads} threads at the same time");
+        }
         let [l1, l2, l3, streamed] =
             [self.l1_bytes, self.l2_bytes, self.l3_bytes, self.streamed_bytes].map(|bytes| bytes / KIB);
         let options = if self.options.is_empty() { "no options" } else { self.options };

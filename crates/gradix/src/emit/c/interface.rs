@@ -48,6 +48,7 @@ impl Interface<'_> {
         let comment = format!("/* {}\n */\n", made_for(&self.nest.target).join("\n * "));
         let kernels: Vec<String> = (0..self.nest.kernels.len()).map(|k| format!("gx_kernel_{k}")).collect();
         let counts = |count: usize| count.max(1).to_string();
+        let called = |k: usize| format!("gx_kernel[{k}](plan.size, buffer, local, 0, plan.items[{k}]);");
         let entry = match self.goes_through_steps() {
             true => include_str!("interface.c").to_string(),
             false => [include_str!("interface.c"), include_str!("items.c")].concat(),
@@ -57,7 +58,7 @@ impl Interface<'_> {
             &[
                 ("$kernel_count", counts(self.nest.kernels.len())),
                 ("$step_count", counts(self.step_counts().len())),
-                ("$stages", indented(self.stages(&self.nest.stages, 0))),
+                ("$stages", indented(self.stages(&self.nest.stages, 0, &called))),
                 ("$size_count", counts(self.nest.params.len())),
                 ("$buffer_count", counts(self.nest.buffers.len())),
                 ("$kernel_names", kernels.join(", ")),
@@ -74,7 +75,7 @@ impl Interface<'_> {
     }
 
     /// The numbers of steps that are counted, each once.
-    fn step_counts(&self) -> Vec<&Affine> {
+    pub(in crate::emit) fn step_counts(&self) -> Vec<&Affine> {
         fn collect<'a>(stages: &'a [Stage], found: &mut Vec<&'a Affine>) {
             for stage in stages {
                 match stage {
@@ -91,8 +92,13 @@ impl Interface<'_> {
         distinct(found)
     }
 
-    /// Statements that run stages, inside so many loops.
-    fn stages(&self, stages: &[Stage], depth: usize) -> Vec<String> {
+    /// Statements that run stages, inside so many loops; `called` is how a kernel is run.
+    pub(in crate::emit) fn stages(
+        &self,
+        stages: &[Stage],
+        depth: usize,
+        called: &dyn Fn(usize) -> String,
+    ) -> Vec<String> {
         let counts = self.step_counts();
         let count = |steps: &Affine| counts.iter().position(|other| *other == steps).unwrap_or(0);
         let mut lines = Vec::new();
@@ -103,7 +109,7 @@ impl Interface<'_> {
                         format!("if (plan.size[{}] < plan.steps[{}]) ", time.0, count(steps))
                     };
                     let tests: String = below.iter().map(test).collect();
-                    lines.push(format!("{tests}gx_kernel[{k}](plan.size, buffer, local, 0, plan.items[{k}]);"));
+                    lines.push(tests + &called(*k));
                 }
                 Stage::Time(time) => {
                     let (param, steps) = (time.param.0, format!("plan.steps[{}]", count(&time.steps)));
@@ -125,7 +131,9 @@ impl Interface<'_> {
                     };
                     lines.push(format!("for (int64_t t{depth} = {start}; t{depth} < {end}; t{depth}++) {{"));
                     lines.push(format!("    plan.size[{param}] = {value};"));
-                    lines.extend(self.stages(&time.stages, depth + 1).into_iter().map(|line| format!("    {line}")));
+                    lines.extend(
+                        self.stages(&time.stages, depth + 1, called).into_iter().map(|line| format!("    {line}")),
+                    );
                     lines.push("}".into());
                     lines.extend(time.window.map(|_| "}".to_string()));
                 }
@@ -136,14 +144,19 @@ impl Interface<'_> {
 
     /// The header, for C and C++.
     pub fn header(&self) -> String {
+        let items = self.filled(if self.goes_through_steps() { "" } else { include_str!("items.h") }, &[]);
+        self.declared(&include_str!("interface.h").replace("$items", &items))
+    }
+
+    /// Declarations from a template.
+    pub(in crate::emit) fn declared(&self, template: &str) -> String {
         let number = self.number_type();
         let arrays =
             |members: &[Member], kind: &str| listed(members, |m| format!("{kind} *{}; /* {} */", m.name, m.notation));
         let text = print_program(self.program).unwrap_or_else(|_| "(its text is too long)".into());
         self.filled(
-            include_str!("interface.h"),
+            template,
             &[
-                ("$items", self.filled(if self.goes_through_steps() { "" } else { include_str!("items.h") }, &[])),
                 ("$conditions", self.conditions()),
                 ("$sizes", listed(&self.sizes(), |m| format!("int64_t {};", m.name))),
                 ("$inputs", arrays(&self.inputs(), &format!("const {number}"))),
@@ -215,7 +228,7 @@ impl Interface<'_> {
     }
 
     /// A text with the name, and with a value for each placeholder.
-    fn filled(&self, template: &str, values: &[(&str, String)]) -> String {
+    pub(in crate::emit) fn filled(&self, template: &str, values: &[(&str, String)]) -> String {
         let mut text = template.replace("NAME", self.name);
         for (placeholder, value) in values {
             text = text.replace(placeholder, value);
@@ -303,7 +316,7 @@ impl Interface<'_> {
         lines
     }
 
-    fn plan_sizes(&self, names: &Names) -> Vec<String> {
+    pub(in crate::emit) fn plan_sizes(&self, names: &Names) -> Vec<String> {
         let (name, limit, given) = (self.name, print::value(&largest_size(self.nest).into()), self.sizes());
         let mut lines = vec![match given.is_empty() {
             true => "(void)sizes;".into(),
@@ -331,7 +344,7 @@ impl Interface<'_> {
     }
 
     /// A pointer for each buffer.
-    fn place(&self) -> String {
+    pub(in crate::emit) fn place(&self) -> String {
         let (name, touched) = (self.name, self.nest.touched());
         let (inputs, outputs) = (self.inputs(), self.outputs());
         let mut lines = vec!["char *const start = gx_start(workspace);".into(), "(void)start;".into()];
@@ -377,7 +390,7 @@ fn listed(members: &[Member], line: impl Fn(&Member) -> String) -> String {
     indented(members.iter().map(line).collect())
 }
 
-fn indented(lines: Vec<String>) -> String {
+pub(in crate::emit) fn indented(lines: Vec<String>) -> String {
     lines.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
@@ -390,7 +403,7 @@ fn bytes(names: &Names, buffer: &Buffer) -> String {
 }
 
 /// How many items a kernel has: all along each dimension of its grid.
-fn items(names: &Names, grid: &[Work]) -> String {
+pub(in crate::emit) fn items(names: &Names, grid: &[Work]) -> String {
     let along = grid.iter().map(|work| items_along(names, work));
     along.reduce(|outer, inner| format!("gx_grid({outer}, {inner})")).unwrap_or("1".into())
 }
@@ -412,7 +425,7 @@ fn most_bytes(buffers: &[usize]) -> String {
 }
 
 /// Temporaries that are never needed at the same time, and share a place: each slot is one.
-fn slots(nest: &Nest) -> Vec<Vec<usize>> {
+pub(in crate::emit) fn slots(nest: &Nest) -> Vec<Vec<usize>> {
     let lifetimes = nest.lifetimes().into_iter().enumerate();
     let is_temporary = |number: usize| nest.buffers[number].scope == Scope::Run;
     let mut temporaries: Vec<(Lifetime, usize)> =

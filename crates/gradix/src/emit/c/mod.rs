@@ -15,10 +15,11 @@ mod together;
 mod transpose;
 
 use super::draft::Draft;
-use super::integers::{INTEGERS, larger, smaller};
+use super::integers::INTEGERS;
 use super::names::{Common, Names};
 use super::print;
 use super::tree::{Callee, Code, Operator, Routine, Snippet, Type, Value};
+use super::work::{count as work_count, covered};
 use crate::nest::{Buffer, FIRST, Kernel, Nest, Real, Scope, Step, Work};
 use crate::program::TensorId;
 use crate::program::print::affine;
@@ -203,7 +204,7 @@ fn items(w: &mut Writer, kernel: &Kernel) {
     let mut item = if inner.is_empty() { outermost.clone() } else { w.draft.fresh("item", Type::Whole) };
     w.draft.steps(&item, begin, end, 1);
     for work in inner.iter().rev() {
-        let (own, count) = (w.names.variables[work.item].clone(), count(w, work));
+        let (own, count) = (w.names.variables[work.item].clone(), work_count(&w.names, work));
         let count = w.draft.constant("count", count);
         let others = w.draft.constant("item", &item / &count);
         w.draft.fix(&own, item - &others * count);
@@ -213,30 +214,9 @@ fn items(w: &mut Writer, kernel: &Kernel) {
     if !inner.is_empty() {
         w.draft.fix(&outermost, item);
     }
-    kernel.work.iter().for_each(|work| covered(w, work));
+    kernel.work.iter().for_each(|work| covered(&w.names, &mut w.draft, work));
     write_steps(w, &kernel.steps);
     w.draft.close(1);
-}
-
-/// How many items there are along a dimension; where there are none, nothing asks.
-fn count(w: &Writer, work: &Work) -> Value {
-    match work.parts {
-        Some(parts) => parts.into(),
-        None => {
-            let [low, high, step] = [&work.low, &work.high, &work.step].map(|affine| w.names.affine(affine));
-            larger(1.into(), (high - low) / step + 1)
-        }
-    }
-}
-
-/// The values that an item covers along a dimension.
-fn covered(w: &mut Writer, work: &Work) {
-    let [low, high, step] = [&work.low, &work.high, &work.step].map(|affine| w.names.affine(affine));
-    let [first, last, item] = work.variables().map(|v| w.names.variables[v].clone());
-    w.draft.fix(&first, low + &item * &step);
-    w.draft.fix(&last, smaller(high, &first + step - 1));
-    w.draft.mention(&first);
-    w.draft.mention(&last);
 }
 
 fn write_steps(w: &mut Writer, steps: &[Step]) {

@@ -11,7 +11,7 @@ mod written;
 use super::{FIRST, ITEM, Kernel, LAST, Leaf, LoopId, Nest, Scope, Step, Work};
 use crate::domain::guard::{self, Guarded};
 use crate::domain::system::{self, Facts, Found};
-use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Range, TensorId};
+use crate::program::{Affine, Atom, Constraint, Expr, Exprs, ParamId, Range, Relation, TensorId};
 use gradix_int::Int;
 use items::Owners;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -344,13 +344,36 @@ impl Visit<'_> {
             self.bound(subscript, bound)?;
             let room = (extent.clone() - subscript.clone()).shift(-1);
             for inside in [subscript.clone(), room] {
-                if !domain.implies(&Constraint::non_negative(inside.clone())) {
+                let rule = Constraint::non_negative(inside.clone());
+                if !domain.implies(&rule) && !self.rounded(subscript, domain).is_some_and(|more| more.implies(&rule)) {
                     let outside = [domain.known(), &[Constraint::at_most(inside, Affine::constant(-1))]].concat();
                     self.checks.push(Check { kernel: self.number, buffer, rule: Rule::Inside, outside });
                 }
             }
         }
         Ok(())
+    }
+
+    /// The domain, with what it says of each floor in a subscript by itself. That is rounded: from `4*q <= f < 4*G` follows
+    /// `q <= G - 1`, which all rows at once, without rounding, do not say. `None` without floors.
+    fn rounded(&self, subscript: &Affine, domain: &Facts) -> Option<Facts<'static>> {
+        let fresh = self.kernel.variables.len();
+        let mut more = Vec::new();
+        for (atom, _) in subscript.terms() {
+            let Atom::Floor(inner, size) = atom else { continue };
+            let rest = (**inner).clone() - Affine::index(fresh).scale(size);
+            let above = Affine::constant(size.clone()).shift(-1) - rest.clone();
+            // Built directly, as what follows: the canonical form would have the floor in it here, and none there.
+            let own = [rest, above].map(|affine| Constraint { affine, relation: Relation::NonNegative });
+            let rows = [domain.known(), &own].concat();
+            let others = |atom: &Atom| matches!(atom, Atom::Index(v) if *v as usize != fresh);
+            let floor = inner.floor_div(size);
+            let places: Vec<Affine> = (0..fresh).map(Affine::index).chain([floor]).collect();
+            let found = system::project(&rows, &others).unwrap_or_default();
+            let stated = |row: &Constraint| Constraint { affine: row.affine.with_indices(&places), ..row.clone() };
+            more.extend(found.iter().map(stated));
+        }
+        (!more.is_empty()).then(|| Facts::new([domain.known(), &more].concat()))
     }
 
     fn range(&self, range: &crate::program::Range, bound: &[bool]) -> Result<(), String> {

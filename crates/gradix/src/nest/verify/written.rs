@@ -58,6 +58,12 @@ impl Writer<'_> {
         self.work.iter().map(|work| self.own(work.item)).collect()
     }
 
+    /// The only value that an item covers along each dimension in which it has no other one.
+    fn only(&self) -> Vec<(LoopId, &Work)> {
+        let is_one = |work: &&Work| work.parts.is_none() && work.step == Affine::constant(1);
+        self.work.iter().filter(is_one).map(|work| (self.own(work.first), work)).collect()
+    }
+
     /// What stands for one of its variables beside those of others.
     fn own(&self, variable: LoopId) -> LoopId {
         LoopId(variable.0 + self.base)
@@ -79,7 +85,7 @@ const MAX_REGIONS: usize = 24;
 
 /// What no writer before has written, of a place that is read in the same item, where `known` holds.
 pub fn uncovered(writers: &[Writer], place: &[Affine], known: &Facts) -> Uncovered {
-    let conditions = |writer: &Writer| Some(Point::of(writer, place)?.conditions(writer));
+    let conditions = |writer: &Writer| Some(Point::of(writer, place, &[])?.conditions(writer));
     left(known, writers.iter().map(conditions).collect())
 }
 
@@ -90,7 +96,11 @@ pub fn unwritten(writers: &[Writer], place: &[Affine], known: &Facts) -> Uncover
     let used = known.known().iter().map(|row| &row.affine).chain(place);
     used.for_each(|affine| affine.visit_indices(&mut |v| base = base.max(v as u32 + 1)));
     let moved = writers.iter().map(|writer| Writer { base, ..*writer });
-    left(known, moved.map(|writer| Point::of(&writer, place)?.by_some(&writer)).collect())
+    let by_some = |writer: Writer| {
+        let only: Vec<LoopId> = writer.only().into_iter().map(|(first, _)| first).collect();
+        Point::of(&writer, place, &only)?.by_some(&writer)
+    };
+    left(known, moved.map(by_some).collect())
 }
 
 /// The leaves of a kernel in order.
@@ -160,10 +170,10 @@ struct Point {
 }
 
 impl Point {
-    /// Solves the subscripts for the outputs, one after the other.
-    fn of(writer: &Writer, place: &[Affine]) -> Option<Point> {
+    /// Solves the subscripts for the outputs and for what tells the item, one after the other.
+    fn of(writer: &Writer, place: &[Affine], only: &[LoopId]) -> Option<Point> {
         let items = writer.items();
-        let mut open = [writer.outputs(), items.clone()].concat();
+        let mut open = [writer.outputs().as_slice(), &items, only].concat();
         let mut point = Point { values: Vec::new(), fits: Vec::new(), ring: None };
         let mut equations = Vec::new();
         for (subscript, at) in writer.subscripts().into_iter().zip(place) {
@@ -178,7 +188,7 @@ impl Point {
         while let Some((subscript, at)) = take_solvable(&mut equations, &open) {
             point.solve(subscript, at, &mut open, &items);
         }
-        open.retain(|variable| !items.contains(variable));
+        open.retain(|variable| !items.contains(variable) && !only.contains(variable));
         (equations.is_empty() && open.is_empty()).then_some(point)
     }
 
@@ -266,6 +276,15 @@ impl Point {
                 found.push(Constraint::non_negative(value.clone()));
                 found.push(Constraint::at_most(value.clone(), Affine::constant(parts - 1)));
             }
+        }
+        for (first, work) in writer.only() {
+            let ends = |value: &Affine| {
+                [
+                    Constraint::at_most(work.low.clone(), value.clone()),
+                    Constraint::at_most(value.clone(), work.high.clone()),
+                ]
+            };
+            found.extend(self.value(first).into_iter().flat_map(ends));
         }
         found.extend(self.fits);
         found.retain(|condition| condition.decided() != Some(true));

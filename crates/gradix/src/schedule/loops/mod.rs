@@ -18,6 +18,9 @@ mod stairs;
 mod stores;
 mod unread;
 
+pub use pack::{Parts, operands};
+pub use pieces::unmixed;
+
 use super::{Group, Member, Schedule, Slab, Sums};
 use crate::nest::{Buffer, FIRST, Kernel, LAST, Leaf, LoopId, Scope, Step, Tile, Work};
 use crate::program::{
@@ -38,8 +41,7 @@ pub fn loops(
     (real, target): (Real, &Target),
     plain: bool,
 ) -> Schedule {
-    let buffers =
-        (0..program.tensors.len() as u32).map(|id| buffer(program, TensorId(id), estimate, real, target)).collect();
+    let buffers = buffers(program, estimate, real, target);
     let mut looping = Looping {
         program,
         estimate,
@@ -62,6 +64,11 @@ pub fn loops(
     Schedule { groups, kernels, buffers, slabs, exprs, plain }
 }
 
+/// The buffers of all tensors, as long as none is found to be local.
+pub fn buffers(program: &Program, estimate: &[f64], real: Real, target: &Target) -> Vec<Buffer> {
+    (0..program.tensors.len() as u32).map(|id| buffer(program, TensorId(id), estimate, real, target)).collect()
+}
+
 /// The buffer of a tensor, as long as it is not found to be local.
 fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real, target: &Target) -> Buffer {
     let Tensor { name, kind, extents, .. } = program[tensor].clone();
@@ -71,7 +78,8 @@ fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real, tar
         (TensorKind::Defined | TensorKind::Nested, None) => Scope::Run,
     };
     let is_output = matches!(scope, Scope::Output(_));
-    Buffer { name, extents, scope, streamed: is_output && is_streamed(program, tensor, estimate, real, target) }
+    let streamed = is_output && is_streamed(program, tensor, estimate, real, target);
+    Buffer { name, extents, scope, streamed, registers: false }
 }
 
 /// Whether a result is large and nothing reads it.
@@ -240,7 +248,7 @@ impl Looping<'_> {
     fn buffer(&mut self, name: String, extents: Vec<Affine>, scope: Scope) -> TensorId {
         let taken = |n: &str| self.buffers.iter().any(|t| t.name == n);
         let name = names::fresh_where(&name, taken);
-        self.buffers.push(Buffer { name, extents, scope, streamed: false });
+        self.buffers.push(Buffer { name, extents, scope, streamed: false, registers: false });
         TensorId(self.buffers.len() as u32 - 1)
     }
 }

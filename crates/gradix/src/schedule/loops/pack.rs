@@ -171,15 +171,15 @@ impl<'a> Contraction<'a> {
 
 /// Parts of a body by what they depend on: the rows, the lanes, or neither.
 #[derive(Default)]
-struct Parts {
-    by_row: Vec<ExprId>,
-    by_lane: Vec<ExprId>,
-    by_term: Vec<ExprId>,
+pub struct Parts {
+    pub by_row: Vec<ExprId>,
+    pub by_lane: Vec<ExprId>,
+    pub by_term: Vec<ExprId>,
 }
 
 /// Finds the largest parts that depend on rows only, on lanes only or on neither; `false` if an element depends on
 /// both, or if indices decide something.
-fn operands(exprs: &Exprs, id: ExprId, (row, lane): (LoopId, LoopId), parts: &mut Parts) -> bool {
+pub fn operands(exprs: &Exprs, id: ExprId, (row, lane): (LoopId, LoopId), parts: &mut Parts) -> bool {
     let used = {
         let mut used = (false, false);
         exprs.visit_affines(id, &mut |a| {
