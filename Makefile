@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs sanitize emulate-cuda nvrtc lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize emulate-cuda nvrtc lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops bench-functions fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -110,6 +110,12 @@ bench-python:
 	cargo build --release
 	crates/gradix-py/setup.sh --release
 	crates/gradix-py/.venv/bin/python bench/python_calls.py
+
+# The elementary functions of emitted C beside glibc's vector library.
+bench-functions:
+	cargo build --release -p gradix-cli
+	python3 bench/functions.py f64
+	python3 bench/functions.py f32
 
 # Five minutes for each fuzz target, from the examples on, recurrences among them. Needs `cargo install cargo-fuzz`; the
 # variable lets a stable compiler do it.

@@ -180,7 +180,7 @@ fn parts_inside(stages: &[divide::Stage], inside: &[ParamId]) -> Vec<usize> {
     stages.iter().flat_map(each).collect()
 }
 
-/// Compiles a program without recurrences; with plain loops if there is little to do.
+/// Compiles a program without recurrences; with plain loops if there is little to do, and where faster ones could not be proven.
 fn compile_part(
     program: &Program,
     given: &[Int],
@@ -195,6 +195,21 @@ fn compile_part(
     {
         return Ok(plain);
     }
+    let chosen = by_cost(program, given, (real, target), manner)?;
+    if manner == Manner::Shared && target.device.is_none() && !stays_inside(&chosen, given) {
+        let plain = make(Candidate::Plain, program, given, (real, target), Manner::Plain)?.verified(Choice::Proven);
+        return Ok(plain.ok().filter(|plain| stays_inside(plain, given)).unwrap_or(chosen));
+    }
+    Ok(chosen)
+}
+
+/// The candidate with the fewest operations, if that does not store too much.
+fn by_cost(
+    program: &Program,
+    given: &[Int],
+    (real, target): (Real, &Target),
+    manner: Manner,
+) -> Result<(CompiledPart, Verified), Diagnostic> {
     let fast = make(Candidate::Fast, program, given, (real, target), manner)?;
     let (stored, room) = (fast.stored(given), room(program, given));
     if stored <= room {
@@ -322,6 +337,8 @@ pub enum Stage {
 pub enum Choice {
     /// Plain loops: there is so little to do that nothing else pays.
     Little,
+    /// Plain loops, of others it could not be shown that they read and write what they should.
+    Proven,
     /// The fewest operations, with no more stored than there is room for.
     Fits {
         /// What is stored.
@@ -353,6 +370,7 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Choice::Little => write!(f, "plain loops: there is little to do"),
+            Choice::Proven => write!(f, "plain loops: it could not be shown that others do what they should"),
             Choice::Fits { stored, room } => {
                 write!(f, "fewest operations: {stored} elements are stored between groups, {room} may be")
             }

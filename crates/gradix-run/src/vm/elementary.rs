@@ -282,26 +282,20 @@ macro_rules! elementary {
                 sin_reduced::<I>(x.abs(), (t - ROUNDER) + 0.5, t.to_bits() & 1 == 0)
             }
 
-            /// `erfc(a)` for `a` from 1/2.
+            /// `1 - erf(a)` for `a` from 1, with an error that is small beside 1.
             #[inline(always)]
-            fn erfc_large<I: Isa>(a: $type) -> $type {
-                let a = at_most(a, ERFC_MOST);
-                let square = two_product::<I>(a, a);
-                let (k, r) = reduce::<I>(-square.high);
-                let r = r - square.low;
-                let growth = multiply_add::<$type, I>(r * r, polynomial::<I, _>(r, EXPM1), r);
-                let t = (a - ERFC_CENTRE) / (a + ERFC_CENTRE);
-                let factor = fast_sum(1.125, polynomial::<I, _>(t, ERFC));
-                let top = fast_sum(factor.high, multiply_add::<$type, I>(factor.high, growth, factor.low));
-                scale(quotient::<I>(top, fast_sum(a + a, 1.0)), k)
+            fn erf_rest<I: Isa>(a: $type) -> $type {
+                let a = at_most(a, ERF_MOST);
+                let t = (a - ERF_CENTRE) / (a + ERF_CENTRE);
+                exp::<I>(-(a * a)) * polynomial::<I, _>(t, ERF_REST) / multiply_add::<$type, I>(a, 2.0, 1.0)
             }
 
             #[inline(always)]
             pub fn erf<I: Isa>(x: $type) -> $type {
                 let a = x.abs();
                 let small = multiply_add::<$type, I>(a, polynomial::<I, _>(a * a, ERF), a);
-                let large = 1.0 - erfc_large::<I>(a);
-                (if a < 0.5 { small } else { large }).copysign(x)
+                let large = 1.0 - erf_rest::<I>(a);
+                (if a < 1.0 { small } else { large }).copysign(x)
             }
 
             /// The logarithm of a positive finite number in two parts.
@@ -380,8 +374,8 @@ mod f64_constants {
     pub const ROUNDER: f64 = 6755399441055744.0;
     pub const SIXTH: f64 = -0.16666666666666666;
     pub const TINY_ANGLE: f64 = 7.450580596923828e-9;
-    pub const ERFC_MOST: f64 = 27.3;
-    pub const ERFC_CENTRE: f64 = 3.0;
+    pub const ERF_MOST: f64 = 6.0;
+    pub const ERF_CENTRE: f64 = 3.0;
     pub const TWO_THIRDS: f64 = 0.6666666666666666;
     pub const TWO_THIRDS_LOW: f64 = 3.700743415417188e-17;
     pub const POW_MOST: f64 = 1180591620717411303424.0;
@@ -408,40 +402,33 @@ mod f64_constants {
         0.07033371022312619,
         0.16405816744491547,
     ];
-    pub const ERF: [f64; 9] = [
+    pub const ERF: [f64; 12] = [
         0.12837916709551256,
-        -0.37612638903183027,
-        0.11283791670894724,
-        -0.026866170624410053,
-        0.0052239772534318175,
-        -0.0008548288366973788,
-        0.00012052920029527738,
-        -1.4836174025064307e-05,
-        1.4633414023012838e-06,
+        -0.3761263890318352,
+        0.11283791670944152,
+        -0.026866170643108738,
+        0.00522397760611163,
+        -0.0008548325929545439,
+        0.0001205529359668298,
+        -1.4924712876001809e-05,
+        1.644714055559309e-06,
+        -1.6206394260886543e-07,
+        1.3711369556511704e-08,
+        -7.780257145039315e-10,
     ];
-    pub const ERFC: [f64; 22] = [
-        0.12800805826972966,
-        -0.1356211061245812,
-        -0.0475622943534523,
-        0.12964515870276885,
-        -0.11927366341526605,
-        0.06830802734352329,
-        -0.02377051491882895,
-        0.0025293918260334827,
-        0.0018886903516296557,
-        -0.000779832384765368,
-        -0.00010515966479597322,
-        0.00012510009091096612,
-        4.9484346926100695e-06,
-        -2.010352453786976e-05,
-        -7.268592458352796e-07,
-        3.4796953717027707e-06,
-        3.4430411962551275e-07,
-        -6.272201428752411e-07,
-        -1.2107872656877564e-07,
-        1.0967476798294811e-07,
-        2.2641878978439623e-08,
-        -1.4687103971601675e-08,
+    pub const ERF_REST: [f64; 12] = [
+        1.2530080582701815,
+        -0.1356211061021781,
+        -0.047562294198304746,
+        0.129645152314908,
+        -0.11927381668835364,
+        0.06830642582785085,
+        -0.023780442780226573,
+        0.002489557438172468,
+        0.0017825073537887457,
+        -0.0009656422402205856,
+        -0.00030603155139491823,
+        1.4150154177918962e-05,
     ];
     pub const LOG_PAIR: [f64; 8] = [
         0.39999999999999725,
@@ -514,27 +501,17 @@ mod f32_constants {
     pub const ROUNDER: f32 = 12582912.0;
     pub const SIXTH: f32 = -0.16666667;
     pub const TINY_ANGLE: f32 = 0.00024414063;
-    pub const ERFC_MOST: f32 = 10.2;
-    pub const ERFC_CENTRE: f32 = 2.5;
+    pub const ERF_MOST: f32 = 4.0;
+    pub const ERF_CENTRE: f32 = 2.5;
     pub const TWO_THIRDS: f32 = 0.6666667;
     pub const TWO_THIRDS_LOW: f32 = -1.9868216e-08;
     pub const POW_MOST: f32 = 1099511627776.0;
     pub const POW_BEYOND: f32 = 120.0;
     pub const SIN: [f32; 4] = [0.0083333505, -0.000198431, 2.762775e-06, -2.5523942e-08];
     pub const SOFTPLUS: [f32; 5] = [0.66666675, 0.3999895, 0.28615212, 0.21443902, 0.24245171];
-    pub const ERF: [f32; 5] = [0.12837917, -0.3761261, 0.112828545, -0.026758762, 0.0047206255];
-    pub const ERFC: [f32; 10] = [
-        0.13983819,
-        -0.122356765,
-        -0.09902469,
-        0.15763009,
-        -0.10296718,
-        0.03275767,
-        0.0009454221,
-        -0.004357088,
-        0.00042714877,
-        0.00054610067,
-    ];
+    pub const ERF: [f32; 7] =
+        [0.12837917, -0.37612626, 0.11283585, -0.026853805, 0.005188323, -0.00080101856, 7.853893e-05];
+    pub const ERF_REST: [f32; 6] = [1.2648375, -0.1223866, -0.099416785, 0.15531138, -0.10965753, 0.024405275];
     pub const LOG_PAIR: [f32; 3] = [0.4000039, 0.28525653, 0.23871897];
     pub const EXP: [f32; 5] = [0.49999994, 0.16666521, 0.041668266, 0.008368677, 0.0013820803];
     pub const EXPM1: [f32; 6] = [0.5, 0.16666666, 0.04166649, 0.008333555, 0.0013932622, 0.00019753461];
