@@ -13,7 +13,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::divide::{self, Divided, Part, divide};
 use crate::domain::estimate::estimate;
-use crate::economise::{economise, economise_lean, elements_once, prepared};
+use crate::economise::{economise, economise_lean, elements_once, prepared, repeats_once};
 use crate::lower::lower;
 use crate::nest::join::join;
 use crate::nest::verify::{Verified, holds};
@@ -60,8 +60,9 @@ pub fn compile(program: &Program, given: &[Int], real: Real, target: &Target) ->
         return Ok(Compiled { scanned, parts: vec![part], nest });
     }
     let divided = timed("divide", || {
-        let with_elements = elements_once(&scanned, &estimate(&scanned, given));
-        divide(&waves(&with_elements, given, target)?, given, target)
+        let sizes = estimate(&scanned, given);
+        let once = repeats_once(&elements_once(&scanned, &sizes), &sizes);
+        divide(&waves(&once, given, target)?, given, target)
     })?;
     let short = steps_inside(&divided, target, &|time| additions_of_step(&divided, time, given));
     let outermost = levels(&divided.stages);

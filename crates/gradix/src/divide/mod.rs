@@ -9,6 +9,7 @@
 
 mod accumulate;
 mod follow;
+mod named;
 mod segments;
 
 use crate::diagnostic::Diagnostic;
@@ -121,7 +122,7 @@ impl Window {
 
 /// Divides a program whose sizes have about these values.
 pub fn divide(program: &Program, given: &[Int], target: &Target) -> Result<Divided, Diagnostic> {
-    let mut whole = before_levels_named(outside_named(program)?)?;
+    let mut whole = named::before_levels(named::outside(program)?)?;
     let sizes = estimate(&whole, given);
     let sums = accumulate::nested(&whole, &sizes, target);
     if !sums.is_empty() {
@@ -204,75 +205,6 @@ fn with_times(whole: &Program, steps: &[(ParamId, Affine)]) -> Vec<Param> {
         params[*time as usize].kind = ParamKind::Time(own.clone());
     }
     params
-}
-
-/// Nested definitions that a circle reads and that are no part of it are computed before it, all at once.
-fn outside_named(program: &Program) -> Result<Program, Diagnostic> {
-    let mut whole = program.clone();
-    let recurrent = crate::program::circles::recurrent(program);
-    let is_outside =
-        |d: &&Definition| program[d.tensor].kind == TensorKind::Nested && !recurrent.contains_key(&d.tensor);
-    let in_circle = |tensor: TensorId| {
-        let mut readers = program.definitions.iter().filter(|d| program.exprs.reads(d.body, tensor));
-        readers.any(|reader| recurrent.contains_key(&reader.tensor))
-    };
-    let named = program.definitions.iter().filter(is_outside).map(|d| d.tensor).filter(|&t| in_circle(t));
-    simplify::settle::name_some(&mut whole, named.collect())?;
-    simplify::tidy::tidy(&mut whole, false);
-    Ok(whole)
-}
-
-/// Nested reductions that a level inside of another one reads, and that depend on nothing of it, are computed before it, for all
-/// of its values.
-fn before_levels_named(whole: Program) -> Result<Program, Diagnostic> {
-    fn inner(stages: &[order::Stage]) -> Vec<usize> {
-        let levels = stages.iter().filter_map(|stage| match stage {
-            order::Stage::Level(level) => Some(level),
-            order::Stage::Definition(_) => None,
-        });
-        let members = |level: &Level| level.members.iter().map(|(number, _)| *number).collect::<Vec<_>>();
-        levels.flat_map(|level| [members(level), inner(&level.stages)].concat()).collect()
-    }
-    let inside = |program: &Program| -> Result<Vec<usize>, Diagnostic> {
-        let outermost = ordered(program)?;
-        let levels = outermost.iter().filter_map(|stage| match stage {
-            order::Stage::Level(level) => Some(inner(&level.stages)),
-            order::Stage::Definition(_) => None,
-        });
-        Ok(levels.flatten().collect())
-    };
-    let members = inside(&whole)?;
-    let bodies = members.iter().map(|&number| whole.definitions[number].body);
-    let reads: HashSet<TensorId> =
-        bodies.flat_map(|body| whole.exprs.accesses(body).map(|(tensor, _)| tensor).collect::<Vec<_>>()).collect();
-    let is_reduction = |d: &&Definition| whole[d.tensor].kind == TensorKind::Nested && d.reduction.is_some();
-    let nested: Vec<TensorId> = whole.definitions.iter().filter(is_reduction).map(|d| d.tensor).collect();
-    let (mut before, mut restricted) = (Vec::new(), Vec::new());
-    for tensor in nested.into_iter().filter(|tensor| reads.contains(tensor)) {
-        let fits = |restricted: &[TensorId]| -> Result<bool, Diagnostic> {
-            let with = before_named(&whole, &[tensor], restricted)?;
-            Ok(inside(&with).is_ok_and(|now| now.len() == members.len()))
-        };
-        if fits(&[])? {
-            before.push(tensor);
-        } else if fits(&[tensor])? {
-            before.push(tensor);
-            restricted.push(tensor);
-        }
-    }
-    let with = before_named(&whole, &before, &restricted)?;
-    Ok(if before.is_empty() || ordered(&with).is_err() { whole } else { with })
-}
-
-/// Gives nested reductions names; some of them have no terms where nothing reads them.
-fn before_named(program: &Program, nested: &[TensorId], restricted: &[TensorId]) -> Result<Program, Diagnostic> {
-    let mut named = program.clone();
-    for definition in named.definitions.iter_mut().filter(|definition| restricted.contains(&definition.tensor)) {
-        definition.conditions = distinct([definition.conditions.clone(), definition.assumptions.clone()].concat());
-    }
-    simplify::settle::name_some(&mut named, nested.to_vec())?;
-    simplify::tidy::tidy(&mut named, false);
-    Ok(named)
 }
 
 fn ordered(program: &Program) -> Result<Vec<order::Stage>, Diagnostic> {

@@ -60,7 +60,7 @@ pub fn elements_once(program: &Program, sizes: &[f64]) -> Program {
 }
 
 /// Whether all elements of a tensor can be read: of a view, only what the program reads is there.
-fn is_all_there(program: &Program, tensor: TensorId) -> bool {
+pub fn is_all_there(program: &Program, tensor: TensorId) -> bool {
     let Tensor { kind, extents, .. } = &program[tensor];
     *kind != TensorKind::Input || Reach::of(program).held(program, tensor).as_ref() == Some(extents)
 }
@@ -89,7 +89,7 @@ fn uses(program: &mut Program, reader: TensorId) -> Vec<Use> {
     found
 }
 
-fn weight(exprs: &Exprs, node: ExprId) -> f64 {
+pub fn weight(exprs: &Exprs, node: ExprId) -> f64 {
     exprs.postorder(node).into_iter().filter_map(|id| cost::operation(exprs, id)).sum()
 }
 

@@ -143,7 +143,7 @@ pub fn elements(definition: &Definition, sizes: &[f64]) -> f64 {
 }
 
 /// The number of points of the first `count` indices.
-fn points(definition: &Definition, count: usize, sizes: &[f64]) -> f64 {
+pub fn points(definition: &Definition, count: usize, sizes: &[f64]) -> f64 {
     let plain = |affine: &Affine| !affine.uses_indices();
     let ranges = || definition.indices[..count].iter().map(|index| &index.range);
     let is_box = definition.assumptions.iter().all(|c| plain(&c.affine))

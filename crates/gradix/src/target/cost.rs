@@ -124,6 +124,8 @@ pub const LARGE_PART_ADDITIONS: f64 = 8.0;
 pub const SHARED_VALUE_ADDITIONS: f64 = 4.0;
 /// A function of one element that takes as many is worth an element of its own, if it is evaluated at several places.
 pub const ELEMENT_ADDITIONS: f64 = 6.0;
+/// Steps with fewer elements than this are single numbers, and no vectors.
+pub const VECTOR_STEP_ELEMENTS: f64 = 4.0;
 /// How often it is evaluated for each element, at least.
 pub const ELEMENT_USES: f64 = 1.9;
 /// A choice by an index of a reduction, or an element at a remainder of it, at every term: there are no vectors then, and the choice

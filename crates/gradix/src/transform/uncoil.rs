@@ -106,7 +106,7 @@ impl Rules for Uncoil {
         let mut left = values - Int::ONE;
         while left > Int::ZERO {
             value += Int::ONE;
-            left = left - Int::ONE;
+            left -= Int::ONE;
             let here = self.access(exprs, tensor, with(&value));
             let start = Affine::constant(&size * &value);
             let condition = exprs.add_condition(Cond::Index(Constraint::at_most(start, inner.clone())));
