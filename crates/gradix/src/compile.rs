@@ -238,7 +238,8 @@ fn make(
         Candidate::Lean => economise_lean(program, &estimate(program, given)),
     })?;
     let mut named = name(&economised)?;
-    if manner != Manner::Plain {
+    // On a device the items of a kernel are the same at all steps.
+    if manner != Manner::Plain && target.device.is_none() {
         named = slices(&named, &estimate(&named, given));
     }
     if interface(&named) != interface(program) {

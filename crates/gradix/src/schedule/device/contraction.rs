@@ -208,7 +208,7 @@ impl Scheduling<'_> {
     fn most_parts(&self, definition: &Definition, sizes: &[f64], index: usize) -> Option<(usize, f64)> {
         let rank = definition.rank;
         let is_plain = |position: &usize| {
-            bounds(&definition.indices[*position].range).is_some()
+            bounds(&definition.indices[*position].range, &self.times).is_some()
                 && !(rank..definition.indices.len()).any(|by| is_used(definition, *position, by))
         };
         let all = (sizes[rank..].iter().product::<f64>() / cost::PART_TERMS_OF_TILE).floor();
@@ -223,7 +223,9 @@ impl Scheduling<'_> {
     /// The two outputs of which every access lacks one, and no range of the terms depends on: those with the most elements, the one that runs along the memory of
     /// the result last.
     fn sides(&self, definition: &Definition, sizes: &[f64]) -> Option<[usize; 2]> {
-        let is_long = |p: &usize| sizes[*p] >= cost::STAGED_VALUES && bounds(&definition.indices[*p].range).is_some();
+        let is_long = |p: &usize| {
+            sizes[*p] >= cost::STAGED_VALUES && bounds(&definition.indices[*p].range, &self.times).is_some()
+        };
         let long: Vec<usize> = (0..definition.rank).filter(is_long).collect();
         let pairs = long.iter().flat_map(|a| long.iter().filter(move |b| a < b).map(move |b| [*a, *b]));
         let moves =

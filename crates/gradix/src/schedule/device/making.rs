@@ -1,11 +1,13 @@
 //! A kernel that is being made: its grid and its variables.
 
 use crate::nest::{FIRST, ITEM, Kernel, Kind, LAST, Leaf, Loop, LoopId, Step, Work};
-use crate::program::{Affine, Definition, Range};
+use crate::program::{Affine, Atom, Definition, ParamId, Range};
 
 /// A kernel that is being made.
 pub struct Making {
     pub kernel: Kernel,
+    /// The sizes that are steps: the items of a kernel are the same at all of them.
+    times: Vec<ParamId>,
 }
 
 /// What stands for an index of a definition in a kernel.
@@ -18,9 +20,9 @@ pub struct Place {
 }
 
 impl Making {
-    pub fn new(name: String, doc: Vec<String>) -> Making {
+    pub fn new(name: String, doc: Vec<String>, times: Vec<ParamId>) -> Making {
         let variables = ["first", "last", "item"].map(String::from).to_vec();
-        Making { kernel: Kernel { name, doc, variables, work: Vec::new(), steps: Vec::new() } }
+        Making { kernel: Kernel { name, doc, variables, work: Vec::new(), steps: Vec::new() }, times }
     }
 
     pub fn variable(&mut self, name: &str) -> LoopId {
@@ -42,7 +44,7 @@ impl Making {
     /// A dimension of the grid for so many parts of the terms of a sum, in whole multiples of `unit` of one index.
     pub fn part(&mut self, definition: &Definition, position: usize, unit: i64, parts: i64) -> Option<Work> {
         let index = &definition.indices[position];
-        let (low, high) = bounds(&index.range)?;
+        let (low, high) = bounds(&index.range, &self.times)?;
         let all = parts * unit;
         let step = (high.clone() - low.clone()).shift(all).floor_div(&all.into()).scale(&unit.into());
         Some(self.divide(&index.name, low, high, step, Some(parts)))
@@ -60,7 +62,7 @@ impl Making {
         let index = &definition.indices[position];
         let count = threads * each;
         let kind = if threads > 1 { Kind::Threads(threads as usize) } else { Kind::Serial };
-        if let Some((low, high)) = bounds(&index.range) {
+        if let Some((low, high)) = bounds(&index.range, &self.times) {
             let work = self.divide(&index.name, low, high, Affine::constant(count), None);
             let (first, last) = (Affine::index(work.first), Affine::index(work.last));
             if count == 1 {
@@ -87,12 +89,18 @@ impl Making {
     }
 }
 
-/// The bounds of a range in sizes, if it has one of each.
-pub fn bounds(range: &Range) -> Option<(&Affine, &Affine)> {
+/// The bounds of a range in sizes that are no steps, if it has one of each.
+pub fn bounds<'a>(range: &'a Range, times: &[ParamId]) -> Option<(&'a Affine, &'a Affine)> {
     match (range.low.as_slice(), range.high.as_slice()) {
-        ([low], [high]) if !low.uses_indices() && !high.uses_indices() => Some((low, high)),
+        ([low], [high]) if is_fixed(low, times) && is_fixed(high, times) => Some((low, high)),
         _ => None,
     }
+}
+
+fn is_fixed(bound: &Affine, times: &[ParamId]) -> bool {
+    let mut fixed = !bound.uses_indices();
+    bound.visit_atoms(&mut |atom| fixed &= !matches!(atom, Atom::Param(param) if times.contains(param)));
+    fixed
 }
 
 /// The number of threads of a loop.

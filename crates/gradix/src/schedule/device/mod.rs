@@ -21,7 +21,7 @@ pub use merge::merge;
 
 use super::{Group, Member, Schedule, extents};
 use crate::nest::{Buffer, Kernel, Scope};
-use crate::program::{Affine, Definition, Exprs, Program, TensorId, names, print};
+use crate::program::{Affine, Definition, Exprs, ParamId, ParamKind, Program, TensorId, names, print};
 use crate::scalar::Real;
 use crate::target::Device;
 use making::Making;
@@ -32,7 +32,9 @@ pub fn schedule(program: &Program, estimate: &[f64], real: Real, device: &Device
     let exprs = program.exprs.clone();
     let docs = print::definitions(program);
     let after = epilogues(program);
-    let mut making = Scheduling { program, estimate, real, device, exprs, buffers, kernels: Vec::new() };
+    let is_step = |param: &ParamId| matches!(program.params[param.0 as usize].kind, ParamKind::Time(_));
+    let times = (0..program.params.len() as u32).map(ParamId).filter(is_step).collect();
+    let mut making = Scheduling { program, estimate, real, device, times, exprs, buffers, kernels: Vec::new() };
     let is_after = |position: &usize| after.values().any(|reader| reader == position);
     for position in (0..program.definitions.len()).filter(|position| !is_after(position)) {
         let last = after.get(&position).map(|reader| &program.definitions[*reader]);
@@ -85,6 +87,8 @@ struct Scheduling<'a> {
     estimate: &'a [f64],
     real: Real,
     device: &'a Device,
+    /// The sizes that are steps.
+    times: Vec<ParamId>,
     exprs: Exprs,
     /// The tensors, by number, then what else is needed.
     buffers: Vec<Buffer>,
@@ -123,7 +127,7 @@ impl Scheduling<'_> {
     }
 
     fn start(&self, doc: Vec<String>) -> Making {
-        Making::new(format!("kernel_{}", self.kernels.len()), doc)
+        Making::new(format!("kernel_{}", self.kernels.len()), doc, self.times.clone())
     }
 }
 

@@ -95,7 +95,7 @@ impl Scheduling<'_> {
     /// How terms are shared, if that is better than a thread for each element.
     fn sharing(&self, definition: &Definition, sizes: &[f64]) -> Option<Sharing> {
         let rank = definition.rank;
-        if definition.indices[..rank].iter().any(|index| bounds(&index.range).is_none()) {
+        if definition.indices[..rank].iter().any(|index| bounds(&index.range, &self.times).is_none()) {
             return None;
         }
         let elements: f64 = sizes[..rank].iter().product();
@@ -157,7 +157,9 @@ impl Scheduling<'_> {
             let ranges = definition.indices.iter().map(|i| &i.range);
             ranges.flat_map(|range| range.low.iter().chain(&range.high)).any(|bound| bound.uses_index(position))
         };
-        let is_plain = |position: &usize| bounds(&definition.indices[*position].range).is_some() && !is_used(*position);
+        let is_plain = |position: &usize| {
+            bounds(&definition.indices[*position].range, &self.times).is_some() && !is_used(*position)
+        };
         let found = (definition.rank..definition.indices.len()).filter(is_plain).map(of);
         let (position, parts) = found.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
         (parts >= 2.0).then_some((position, parts as i64))
