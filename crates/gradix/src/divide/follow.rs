@@ -70,7 +70,7 @@ pub fn followed(
     })?;
     let tensors = of_level(program, &done[place], definition);
     let steps = definition.indices[index].range.high.first()?.shift(1).estimate(&[], sizes).max(1.0);
-    pays(program, definition, steps, &tensors, sizes, target).then_some(Followed {
+    pays(program, definition, (index, steps), &tensors, sizes, target).then_some(Followed {
         place,
         falling: level.falling,
         steps,
@@ -88,7 +88,7 @@ fn merged(program: &Program, done: &[Stage], level: &Level, sizes: &[f64], targe
         let tensors = of_level(program, &done[place], definition);
         let steps = program[definition.tensor].extents[index].estimate(&[], sizes).max(1.0);
         order::follows(program, before, number, index)
-            && (tensors.is_empty() || pays(program, definition, steps, &tensors, sizes, target))
+            && (tensors.is_empty() || pays(program, definition, (index, steps), &tensors, sizes, target))
     };
     (before.falling == level.falling && definitions().all(fits)).then_some(place)
 }
@@ -140,11 +140,11 @@ fn is_computed_by_step(program: &Program, definition: &Definition, index: usize)
     })
 }
 
-/// Whether it is better to read the steps, so many, one by one.
+/// Whether it is better to read the steps, so many, one by one; an index of the definition goes through them.
 fn pays(
     program: &Program,
     definition: &Definition,
-    steps: f64,
+    (index, steps): (usize, f64),
     followed: &[TensorId],
     sizes: &[f64],
     target: &Target,
@@ -158,6 +158,8 @@ fn pays(
         nested.chain([definition]).map(|definition| work::work(&program.exprs, definition, sizes).weight).sum();
     let bytes = read * Real::F64.bytes() as f64;
     let is_better = read / steps >= cost::FOLLOWED_ELEMENTS && additions <= cost::FOLLOWER_ADDITIONS * read;
+    // One number for each step ties together what items of the recurrence could do on their own.
+    let is_apart = index >= definition.rank || definition.rank > 1;
     // What does not fit into memory has to be read as it goes.
-    bytes > target.memory_bytes as f64 || bytes > target.l2_bytes as f64 && is_better
+    bytes > target.memory_bytes as f64 || bytes > target.l2_bytes as f64 && is_better && is_apart
 }
