@@ -5,14 +5,14 @@ damping s is 0 except near the boundary, where it swallows the waves. On a grid 
 
     next = (2 u - (1 - s dt) prev + (c dt / h)^2 (sum of the four neighbours of u - 4 u)) / (1 + s dt).
 
-All steps together are one gradix program, for all experiments (one for each source) at once: a definition that reads itself at the
-two times before. Each source plays a signal where it stands, and microphones in a ring record u. The misfit is
+All steps together are one gradix program, for all experiments (one for each source) at once: a definition that reads itself
+at the two times before. Each source plays a signal where it stands, and microphones in a ring record u. The misfit is
 
     J = 1/2 sum over t, sources, microphones of (recorded - measured)^2.
 
-The derivative of J by the speed at every place costs about as much as a few simulations, by the adjoint method: a wave that runs
-backwards in time, with the residuals at the microphones as its sources. `MISFIT.value_and_grad` is that solver, with its boundary, and
-nobody had to derive it. Descending along this derivative turns recordings into a picture of the body.
+The derivative of J by the speed at every place costs about as much as a few simulations, by the adjoint method: a wave that
+runs backwards in time, with the residuals at the microphones as its sources. `MISFIT.value_and_grad` is that solver, with
+its boundary, and nobody had to derive it. Descending along this derivative turns recordings into a picture of the body.
 """
 
 from __future__ import annotations
@@ -44,11 +44,14 @@ u[t in 0..T, q in 0..S, i in 0..N, j in 0..N] = signal[t] * source[q, i, j] +
 SIMULATION = gx.compile(WAVES + "output u")
 
 # What was measured is given everywhere, and compared where microphones are.
-MISFIT = gx.compile(WAVES + """
+MISFIT = gx.compile(
+    WAVES
+    + """
 input microphone[N, N], measured[T, S, N, N]
 misfit = sum[t, q, i, j] microphone[i, j] * (u[t, q, i, j] - measured[t, q, i, j])^2 / 2
 output misfit
-""")
+"""
+)
 
 # A weighted mean over five by five points. It removes from the derivative what is finer than the waves can see.
 BLUR = gx.compile("""
