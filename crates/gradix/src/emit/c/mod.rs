@@ -319,7 +319,7 @@ fn strides(names: &Names, used: &HashSet<Rc<str>>) -> Vec<Code> {
 }
 
 /// The names that code mentions.
-fn mentioned(code: &[Code]) -> HashSet<Rc<str>> {
+pub(super) fn mentioned(code: &[Code]) -> HashSet<Rc<str>> {
     let mut found = HashSet::new();
     let mut note = |value: &Value| {
         if let Value::Name(name, _) = value {

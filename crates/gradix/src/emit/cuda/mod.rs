@@ -10,6 +10,7 @@ mod narrow;
 
 pub use narrow::suffices;
 
+use super::c::mentioned;
 use super::draft::Draft;
 use super::names::{Common, Names};
 use super::print::{self, Spelling};
@@ -186,18 +187,6 @@ fn with_declarations(nest: &Nest, number: usize, names: &Names, code: Vec<Code>)
     }
     body.into_iter().for_each(|code| draft.push(code));
     draft.finish()
-}
-
-/// The names that code mentions.
-fn mentioned(code: &[Code]) -> HashSet<Rc<str>> {
-    let mut found = HashSet::new();
-    let mut note = |value: &Value| {
-        if let Value::Name(name, _) = value {
-            found.insert(name.clone());
-        }
-    };
-    code.iter().for_each(|code| code.visit(&mut note));
-    found
 }
 
 /// Whether values of a loop are shared by threads.
