@@ -1,6 +1,9 @@
 //! Every program in `examples/` and every case of `simplify` and `economise`, with its derivative: the cheaper program has
 //! the same values, takes no more operations, prints as what it is and does not become cheaper again.
 
+#[path = "support/programs.rs"]
+mod programs;
+
 use gradix::derive::Options;
 use gradix::domain::sizes::{Known, bind, choose};
 use gradix::program::Places;
@@ -9,20 +12,18 @@ use gradix::program::{ParamKind, Program, verify};
 use gradix::{Int, Resolved, derive, economise, resolve, syntax};
 use gradix_run::{Array, Dtype, Outcome, gradient, interp, random};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 #[test]
 fn examples_become_cheaper_and_keep_their_values() {
-    for path in files("../../examples") {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        check(&name, &std::fs::read_to_string(&path).unwrap());
+    for (name, text) in programs::examples() {
+        check(&name, &text);
     }
 }
 
 #[test]
 fn cases_become_cheaper_and_keep_their_values() {
     for folder in ["../gradix/tests/cases/simplify", "../gradix/tests/cases/economise"] {
-        for path in files(folder) {
+        for path in programs::files(folder) {
             let text = std::fs::read_to_string(&path).unwrap();
             for case in text.split("==== ").filter(|case| !case.is_empty()) {
                 let (title, rest) = case.split_once('\n').unwrap();
@@ -30,14 +31,6 @@ fn cases_become_cheaper_and_keep_their_values() {
             }
         }
     }
-}
-
-fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "gx"));
-    paths.sort();
-    paths
 }
 
 fn check(name: &str, text: &str) {

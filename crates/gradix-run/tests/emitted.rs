@@ -1,9 +1,11 @@
 //! Emitted C as a compiler sees it: every part of the library brings what it needs, and nothing is warned of.
 
+#[path = "support/programs.rs"]
+mod programs;
+
 use gradix::emit::Real;
 use gradix::emit::c::interface::Interface;
 use gradix::emit::c::library::{LIBRARY, text};
-use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -17,17 +19,15 @@ fn every_snippet_compiles_with_exactly_what_it_needs() {
 
 #[test]
 fn examples_and_their_derivatives_compile_without_a_warning() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut count = 0;
-    for path in files.filter(|path| path.extension().is_some_and(|ending| ending == "gx")) {
-        let ast = gradix::syntax::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    for (name, text) in programs::examples() {
+        let ast = gradix::syntax::parse(&text).unwrap();
         let program = gradix::resolve(&ast, &[]).unwrap().program;
         let derivative = gradix::derive(&program, &Default::default()).unwrap().program;
         for (program, real) in [(program, Real::F32), (derivative, Real::F64)] {
             let nest = gradix::compile(&program, &[], real, &gradix::target::AVX512).unwrap().nest;
             let interface = Interface { name: "example", program: &program, nest: &nest, real };
-            accept(&path.display().to_string(), &interface.source(), "-Wunused-function");
+            accept(&name, &interface.source(), "-Wunused-function");
             count += 1;
         }
     }

@@ -1,7 +1,10 @@
 //! Programs made ready to run: every backend against the oracle, threads, sizes, memory, and what is told.
 
+#[path = "support/programs.rs"]
+mod programs;
+
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Barrier;
 
 use gradix::domain::sizes::{Known, bind, choose};
@@ -71,14 +74,8 @@ fn compare(name: &str, program: &Program, sizes: &[Int]) {
 
 #[test]
 fn compiled_examples_agree_with_the_oracle() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "gx")).collect();
-    paths.sort();
-    assert!(paths.len() > 40);
-    for path in paths {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let Resolved { program, places } = resolve(&std::fs::read_to_string(&path).unwrap());
+    for (name, text) in programs::examples() {
+        let Resolved { program, places } = resolve(&text);
         let sizes = choose(&program, &Known::default(), &places).unwrap();
         compare(&name, &program, &sizes);
         let gradient = gradix::derive(&program, &Default::default()).unwrap();

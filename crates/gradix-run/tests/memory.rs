@@ -4,6 +4,9 @@
 //! Nothing is run: the memory is that of the buffers of the nest, placed as a run places them. What the virtual machine
 //! needs for the block of points at hand is not counted.
 
+#[path = "support/programs.rs"]
+mod programs;
+
 use gradix::derive::Options;
 use gradix::domain::sizes::{Known, bind};
 use gradix::nest::{Nest, Real, Scope};
@@ -14,7 +17,7 @@ use gradix_run::buffers::padded;
 use gradix_run::gradient::shape;
 use gradix_run::layout;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What may be stored however small the program is: 524 288 numbers, and the ends of cache lines.
 const FREE: usize = 4 << 20;
@@ -135,17 +138,12 @@ fn workloads() -> Vec<(String, String, Sizes)> {
 
 /// The examples, with all sizes the same.
 fn examples() -> Vec<(String, String, Sizes)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "gx"));
-    paths.sort();
     let mut found = Vec::new();
-    for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap();
+    for (example, text) in programs::examples() {
         let program = gradix::resolve(&gradix::syntax::parse(&text).unwrap(), &[]).unwrap().program;
         let free = program.params.iter().filter(|param| param.kind == ParamKind::Free);
         let names: Vec<String> = free.map(|param| param.name.clone()).collect();
-        let size = |name: &String| match (names.len(), stem(&path).as_str(), name.as_str()) {
+        let size = |name: &String| match (names.len(), example.as_str(), name.as_str()) {
             (_, "conv1d", "K") => 5,
             (0 | 1, ..) => 4000,
             (2, ..) => 2000,
@@ -153,7 +151,7 @@ fn examples() -> Vec<(String, String, Sizes)> {
             (4, ..) => 100,
             _ => 48,
         };
-        found.push((stem(&path), text, names.iter().map(|name| (name.clone(), size(name))).collect()));
+        found.push((example, text, names.iter().map(|name| (name.clone(), size(name))).collect()));
     }
     found
 }

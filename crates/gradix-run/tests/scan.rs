@@ -1,6 +1,9 @@
 //! Recurrences in place of reductions: the same values, for every example, every case, and programs that are put together
 //! from ranges and terms; on every backend; and where exponentials overflow or vanish.
 
+#[path = "support/programs.rs"]
+mod programs;
+
 use gradix::derive::Options;
 use gradix::domain::sizes::{Known, bind, choose};
 use gradix::program::{ParamKind, Places, Program, circles, print, verify};
@@ -8,13 +11,13 @@ use gradix::{Int, Resolved, derive, resolve, scan, syntax};
 use gradix_run::native::{Cache, Settings};
 use gradix_run::{Array, Backend, Dtype, Executable, gradient, interp, random};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[test]
 fn examples_and_cases_keep_their_values() {
     let folders = ["../../examples", "../gradix/tests/cases/scan", "../gradix/tests/cases/economise"];
     let mut scanned = 0;
-    for path in folders.into_iter().flat_map(files) {
+    for path in folders.into_iter().flat_map(programs::files) {
         let text = std::fs::read_to_string(&path).unwrap();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         match text.contains("==== ") {
@@ -28,14 +31,6 @@ fn examples_and_cases_keep_their_values() {
         }
     }
     assert!(scanned > 30, "{scanned}");
-}
-
-fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "gx"));
-    paths.sort();
-    paths
 }
 
 fn resolved(name: &str, text: &str) -> Resolved {

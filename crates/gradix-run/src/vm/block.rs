@@ -10,10 +10,9 @@
 //! A leaf that can't be taken in groups runs the same way, with groups of one point.
 
 use super::code::{Code, Inner, Source};
-use super::execute::{Context, Machine, PARTS, ROWS, block, block_pitch, execute, execute_inner};
+use super::execute::{Context, FOLD_VECTORS, Machine, PARTS, ROWS, block, block_pitch, execute, execute_inner};
 use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
-use super::loops::FOLD_VECTORS;
 use super::real::Real;
 use super::vector::Rule;
 use std::sync::Arc;

@@ -140,6 +140,13 @@ enum Kind<T> {
     Operation(Operation),
 }
 
+/// What is known of a condition.
+enum Truth {
+    Known(bool),
+    /// The value that is 1 or 0.
+    Value(usize),
+}
+
 const PRODUCT: Operation = Operation::Binary(BinaryOp::Mul);
 const DIFFERENCE: Operation = Operation::Binary(BinaryOp::Sub);
 
@@ -167,33 +174,36 @@ impl<T: Real> Build<'_, T> {
                 Node::Access(number) => self.leaf(Operation::Load(*number), &self.plan.accesses[*number].place),
                 Node::Unary(op, a) => self.value(Operation::Unary(*op), vec![done[*a]]),
                 Node::Binary(op, a, b) => self.binary(*op, done[*a], done[*b]),
-                Node::Select(test, a, b) => match test.settled(self.outcomes) {
-                    Test::Known(outcome) => done[if outcome { *a } else { *b }],
-                    test => {
-                        let condition = self.test(&test, &done);
-                        self.value(Operation::Select, vec![done[*a], done[*b], condition])
-                    }
+                Node::Select(test, a, b) => match self.test(test, &done) {
+                    Truth::Known(outcome) => done[if outcome { *a } else { *b }],
+                    Truth::Value(condition) => self.value(Operation::Select, vec![done[*a], done[*b], condition]),
                 },
             });
         }
         done[root]
     }
 
-    /// The value of a condition: 1 or 0.
-    fn test(&mut self, test: &Test, done: &[usize]) -> usize {
-        let (operation, operands) = match test {
-            Test::Index(number) => return self.truth(self.outcomes[*number]),
-            Test::Known(outcome) => return self.truth(*outcome),
-            Test::Compare(op, a, b) => (Operation::Compare(*op), vec![done[*a], done[*b]]),
-            Test::Not(a) => (Operation::Not, vec![self.test(a, done)]),
-            Test::And(a, b) => (Operation::And, vec![self.test(a, done), self.test(b, done)]),
-            Test::Or(a, b) => (Operation::Or, vec![self.test(a, done), self.test(b, done)]),
-        };
-        self.value(operation, operands)
+    /// A condition, given the outcomes of those on indices.
+    fn test(&mut self, test: &Test, done: &[usize]) -> Truth {
+        match test {
+            Test::Index(number) => Truth::Known(self.outcomes[*number]),
+            Test::Compare(op, a, b) => Truth::Value(self.value(Operation::Compare(*op), vec![done[*a], done[*b]])),
+            Test::Not(a) => match self.test(a, done) {
+                Truth::Known(outcome) => Truth::Known(!outcome),
+                Truth::Value(a) => Truth::Value(self.value(Operation::Not, vec![a])),
+            },
+            Test::And(a, b) => self.both(Operation::And, false, [a, b], done),
+            Test::Or(a, b) => self.both(Operation::Or, true, [a, b], done),
+        }
     }
 
-    fn truth(&mut self, outcome: bool) -> usize {
-        self.add(Kind::Constant(if outcome { T::ONE } else { T::ZERO }), Vec::new(), Domain::Scalar, 0)
+    /// Two conditions as one: an outcome that is `decisive` is that of the whole.
+    fn both(&mut self, operation: Operation, decisive: bool, tests: [&Test; 2], done: &[usize]) -> Truth {
+        match tests.map(|test| self.test(test, done)) {
+            [Truth::Known(one), _] | [_, Truth::Known(one)] if one == decisive => Truth::Known(one),
+            [Truth::Known(_), other] | [other, Truth::Known(_)] => other,
+            [Truth::Value(a), Truth::Value(b)] => Truth::Value(self.value(operation, vec![a, b])),
+        }
     }
 
     /// Powers that need no function are products, quotients and roots.
@@ -205,16 +215,12 @@ impl<T: Real> Build<'_, T> {
         let mut product = |a: usize, b: usize| self.value(PRODUCT, vec![a, b]);
         match exponent {
             2.0 => product(a, a),
-            3.0 => {
+            3.0 | 4.0 => {
                 let square = product(a, a);
-                product(square, a)
-            }
-            4.0 => {
-                let square = product(a, a);
-                product(square, square)
+                product(square, if exponent == 3.0 { a } else { square })
             }
             -1.0 => {
-                let one = self.truth(true);
+                let one = self.add(Kind::Constant(T::ONE), Vec::new(), Domain::Scalar, 0);
                 self.value(Operation::Binary(BinaryOp::Div), vec![one, a])
             }
             0.5 => self.value(Operation::Root, vec![a]),

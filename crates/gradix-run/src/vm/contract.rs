@@ -16,7 +16,7 @@ use super::leaf::{Access, Loop, Node, Outputs, Plan};
 use super::loops::line;
 use super::real::{Isa, Level, Real, by_level};
 use super::recognise::Recognise;
-use super::tile::{self, Dot, Tile};
+use super::tile::{self, Tile};
 use super::vector::Rule;
 use gradix::nest::{self, Panels};
 use gradix::program::{ExprId, ReduceOp};
@@ -362,7 +362,7 @@ impl<T: Real> Leaf<'_, T> {
                 None => {}
             }
             for row in (0..rows.count).step_by(height) {
-                let ((a, a_step), row_offsets) = match rows_in_place {
+                let (a, row_offsets) = match rows_in_place {
                     Some((first, step)) if rows.count - row >= height => {
                         ((first.wrapping_offset(row as isize * step), step), self.terms.deltas[0].as_ptr())
                     }
@@ -375,7 +375,8 @@ impl<T: Real> Leaf<'_, T> {
                 let to = target.wrapping_offset(row as isize * strides[0] + lane as isize * strides[1]);
                 let shape = [height.min(rows.count - row), part.count];
                 let (neutral, combine) = (neutral(self.plan), self.combine);
-                let tile = Tile { vectors, terms, a, a_step, b, offsets, to, strides, shape, neutral, combine };
+                let (operands, lanes) = ([a, (b, 1)], None);
+                let tile = Tile { vectors, terms, operands, offsets, lanes, to, strides, shape, neutral, combine };
                 // SAFETY: panels hold whole tiles for all terms, lanes in place and the target were checked.
                 unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
             }
@@ -391,7 +392,7 @@ impl<T: Real> Leaf<'_, T> {
         let (target, strides) = self.target(rows, columns);
         let at =
             |side: usize, n: usize| (operands[side].0.wrapping_offset(n as isize * operands[side].1), operands[side].1);
-        let (terms, lanes, combine) = (self.count(), self.terms.lanes, self.combine);
+        let (terms, lanes, neutral, combine) = (self.count(), Some(self.terms.lanes), T::ZERO, self.combine);
         let offsets = self.terms.deltas.each_ref().map(Vec::as_ptr);
         let [height, width] = tile::dots(self.machine.level);
         for row in (0..rows.count).step_by(height) {
@@ -399,9 +400,9 @@ impl<T: Real> Leaf<'_, T> {
                 let operands = [at(0, row), at(1, column)];
                 let to = target.wrapping_offset(row as isize * strides[0] + column as isize * strides[1]);
                 let shape = [height.min(rows.count - row), width.min(columns.count - column)];
-                let tile = Dot { operands, terms, offsets, lanes, to, strides, shape, combine };
+                let tile = Tile { vectors: 1, terms, operands, offsets, lanes, to, strides, shape, neutral, combine };
                 // SAFETY: both operands were checked for all rows or columns, terms and lanes, and the target, too.
-                unsafe { tile::run_dot(self.machine.level, self.contraction.rule, &tile) };
+                unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
             }
         }
     }

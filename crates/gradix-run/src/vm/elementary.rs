@@ -45,6 +45,20 @@ macro_rules! elementary {
         mod $module {
             use super::super::real::{Isa, multiply_add};
             use super::{Pair, $constants::*};
+            use std::$type::consts::{FRAC_1_PI, LOG2_E, PI};
+
+            const MANTISSA: u32 = $type::MANTISSA_DIGITS - 1;
+            /// The lower bits of a factor whose upper part has products without rounding.
+            const SPLIT: u32 = $type::MANTISSA_DIGITS.div_ceil(2);
+            /// Numbers from here on are integers.
+            const INTEGER: $type = 1.0 / $type::EPSILON;
+            /// What is added to it becomes an integer.
+            const ROUNDER: $type = 1.5 * INTEGER;
+            /// The same, with the bias of exponents.
+            const SHIFTER: $type = ROUNDER + OFFSET - 1.0;
+            const OFFSET: $type = $type::MAX_EXP as $type;
+            const TINY_SCALE: $type = 4.0 * INTEGER;
+            const TINY_EXPONENT: $type = ($type::MANTISSA_DIGITS + 1) as $type;
 
             /// `c[0] + c[1] x + …`, the even and the odd powers in chains of their own.
             #[inline(always)]
@@ -79,17 +93,27 @@ macro_rules! elementary {
                 Pair { high, low: b - (high - a) }
             }
 
+            /// `a b` exactly; without fused arithmetic up to half an ulp of the lower part.
+            #[inline(always)]
+            fn two_product<I: Isa>(a: $type, b: $type) -> Pair<$type> {
+                let high = a * b;
+                if I::FUSED {
+                    return Pair { high, low: a.mul_add(b, -high) };
+                }
+                let upper = |x: $type| $type::from_bits(x.to_bits() & !((1 << SPLIT) - 1));
+                let (c, d) = (upper(a), upper(b));
+                let (e, f) = (a - c, b - d);
+                Pair { high, low: ((c * d - high) + c * f + e * d) + e * f }
+            }
+
             /// `c - a*b` where these nearly cancel.
             #[inline(always)]
             fn remainder<I: Isa>(c: $type, a: $type, b: $type) -> $type {
                 if I::FUSED {
                     return (-a).mul_add(b, c);
                 }
-                let upper = |x: $type| $type::from_bits(x.to_bits() & !((1 << SPLIT) - 1));
-                let product = a * b;
-                let (d, e) = (upper(a), upper(b));
-                let (f, g) = (a - d, b - e);
-                (c - product) - (((d * e - product) + d * g + f * e) + f * g)
+                let product = two_product::<I>(a, b);
+                (c - product.high) - product.low
             }
 
             /// The quotient of two sums.
@@ -183,11 +207,11 @@ macro_rules! elementary {
                 let tiny = x < $type::MIN_POSITIVE;
                 let bits = (if tiny { x * TINY_SCALE } else { x }).to_bits();
                 let one = (0.75 as $type).to_bits();
-                let above = bits.wrapping_sub(one).wrapping_add(BIAS_1 << MANTISSA);
+                let above = bits.wrapping_sub(one).wrapping_add((2.0 as $type).to_bits());
                 let biased = $type::from_bits((above >> MANTISSA) | INTEGER.to_bits());
                 let k = biased - if tiny { INTEGER + OFFSET + TINY_EXPONENT } else { INTEGER + OFFSET };
                 let exponent = (above >> MANTISSA) << MANTISSA;
-                ($type::from_bits(bits.wrapping_sub(exponent).wrapping_add(BIAS_1 << MANTISSA)), k)
+                ($type::from_bits(bits.wrapping_sub(exponent).wrapping_add((2.0 as $type).to_bits())), k)
             }
 
             /// What is left of `log(1 + f)` beside `f`, with `s = f / (2 + f)`.
@@ -237,23 +261,10 @@ macro_rules! elementary {
                 at_least(x, 0.0) + multiply_add::<$type, I>(-s, rest, e)
             }
 
-            /// `a b` exactly; without fused arithmetic up to half an ulp of the lower part.
-            #[inline(always)]
-            fn two_product<I: Isa>(a: $type, b: $type) -> Pair<$type> {
-                let high = a * b;
-                if I::FUSED {
-                    return Pair { high, low: a.mul_add(b, -high) };
-                }
-                let upper = |x: $type| $type::from_bits(x.to_bits() & !((1 << SPLIT) - 1));
-                let (c, d) = (upper(a), upper(b));
-                let (e, f) = (a - c, b - d);
-                Pair { high, low: ((c * d - high) + c * f + e * d) + e * f }
-            }
-
             /// `sin(x - n π)` times a sign.
             #[inline(always)]
             fn sin_reduced<I: Isa>(x: $type, n: $type, sign: bool) -> $type {
-                let r = remainder::<I>(x, n, PI_HIGH);
+                let r = remainder::<I>(x, n, PI);
                 let r = if I::FUSED {
                     (-n).mul_add(PI_LOWEST, (-n).mul_add(PI_LOW, r))
                 } else {
@@ -270,7 +281,7 @@ macro_rules! elementary {
             /// For `x` up to [`super::Elementary::LARGEST_ANGLE`].
             #[inline(always)]
             pub fn sin<I: Isa>(x: $type) -> $type {
-                let t = multiply_add::<$type, I>(x, INVERSE_PI, ROUNDER);
+                let t = multiply_add::<$type, I>(x, FRAC_1_PI, ROUNDER);
                 let y = sin_reduced::<I>(x, t - ROUNDER, t.to_bits() & 1 != 0);
                 if x.abs() < TINY_ANGLE { x } else { y }
             }
@@ -278,7 +289,7 @@ macro_rules! elementary {
             /// For `x` up to [`super::Elementary::LARGEST_ANGLE`].
             #[inline(always)]
             pub fn cos<I: Isa>(x: $type) -> $type {
-                let t = multiply_add::<$type, I>(x.abs(), INVERSE_PI, -0.5) + ROUNDER;
+                let t = multiply_add::<$type, I>(x.abs(), FRAC_1_PI, -0.5) + ROUNDER;
                 sin_reduced::<I>(x.abs(), (t - ROUNDER) + 0.5, t.to_bits() & 1 == 0)
             }
 
@@ -350,173 +361,73 @@ macro_rules! elementary {
     };
 }
 
-mod f64_constants {
-    pub const MANTISSA: u32 = 52;
-    pub const SPLIT: u32 = 27;
-    pub const BIAS_1: u64 = 1024;
-    pub const SHIFTER: f64 = 6755399441055744.0 + 1023.0;
-    pub const LOG2_E: f64 = std::f64::consts::LOG2_E;
-    pub const LN2_HIGH: f64 = 0.693147180559663;
-    pub const LN2_LOW: f64 = 2.8235290563031577e-13;
-    pub const EXP_LEAST: f64 = -746.0;
-    pub const EXP_MOST: f64 = 710.0;
-    pub const EXPM1_LEAST: f64 = -50.0;
-    pub const TANH_MOST: f64 = 20.0;
-    pub const TINY: f64 = 8.673617379884035e-19;
-    pub const TINY_SCALE: f64 = 18014398509481984.0;
-    pub const TINY_EXPONENT: f64 = 54.0;
-    pub const INTEGER: f64 = 4503599627370496.0;
-    pub const OFFSET: f64 = 1024.0;
-    pub const PI_HIGH: f64 = std::f64::consts::PI;
-    pub const PI_LOW: f64 = 1.2246467991473532e-16;
-    pub const PI_LOWEST: f64 = -2.9947698097183397e-33;
-    pub const INVERSE_PI: f64 = std::f64::consts::FRAC_1_PI;
-    pub const ROUNDER: f64 = 6755399441055744.0;
-    pub const SIXTH: f64 = -0.16666666666666666;
-    pub const TINY_ANGLE: f64 = 7.450580596923828e-9;
-    pub const ERF_MOST: f64 = 6.0;
-    pub const ERF_CENTRE: f64 = 3.0;
-    pub const TWO_THIRDS: f64 = 0.6666666666666666;
-    pub const TWO_THIRDS_LOW: f64 = 3.700743415417188e-17;
-    pub const POW_MOST: f64 = 1180591620717411303424.0;
-    pub const POW_BEYOND: f64 = 800.0;
-    pub const SIN: [f64; 7] = [
-        0.008333333333333205,
-        -0.00019841269841211405,
-        2.755731921132757e-06,
-        -2.5052106878097294e-08,
-        1.6058939507075678e-10,
-        -7.642976691735137e-13,
-        2.720936008361852e-15,
-    ];
-    pub const SOFTPLUS: [f64; 11] = [
-        0.6666666666666667,
-        0.3999999999999536,
-        0.285714285723386,
-        0.2222222213656005,
-        0.18181822776699805,
-        0.15384462296953466,
-        0.13336642064408719,
-        0.11717627848302313,
-        0.10961822734644802,
-        0.07033371022312619,
-        0.16405816744491547,
-    ];
-    pub const ERF: [f64; 12] = [
-        0.12837916709551256,
-        -0.3761263890318352,
-        0.11283791670944152,
-        -0.026866170643108738,
-        0.00522397760611163,
-        -0.0008548325929545439,
-        0.0001205529359668298,
-        -1.4924712876001809e-05,
-        1.644714055559309e-06,
-        -1.6206394260886543e-07,
-        1.3711369556511704e-08,
-        -7.780257145039315e-10,
-    ];
-    pub const ERF_REST: [f64; 12] = [
-        1.2530080582701815,
-        -0.1356211061021781,
-        -0.047562294198304746,
-        0.129645152314908,
-        -0.11927381668835364,
-        0.06830642582785085,
-        -0.023780442780226573,
-        0.002489557438172468,
-        0.0017825073537887457,
-        -0.0009656422402205856,
-        -0.00030603155139491823,
-        1.4150154177918962e-05,
-    ];
-    pub const LOG_PAIR: [f64; 8] = [
-        0.39999999999999725,
-        0.28571428571577323,
-        0.2222222219124633,
-        0.18181821526272268,
-        0.15384406629062203,
-        0.13341145368848448,
-        0.11592340181246555,
-        0.12571573331872135,
-    ];
-    pub const EXP: [f64; 10] = [
-        0.5000000000000011,
-        0.1666666666666644,
-        0.041666666666526915,
-        0.008333333333477334,
-        0.0013888888944374456,
-        0.00019841269542195892,
-        2.4801492397991005e-05,
-        2.755755545297086e-06,
-        2.763048136001971e-07,
-        2.5009650925356153e-08,
-    ];
-    pub const EXPM1: [f64; 11] = [
-        0.5,
-        0.16666666666666677,
-        0.04166666666666663,
-        0.008333333333321463,
-        0.001388888888891117,
-        0.00019841269886488173,
-        2.4801587263149614e-05,
-        2.755724388363666e-06,
-        2.7557331182446107e-07,
-        2.5109141644065396e-08,
-        2.0896077973221846e-09,
-    ];
-    pub const LOG: [f64; 8] = [
-        0.666666666666666,
-        0.4000000000005646,
-        0.2857142855590879,
-        0.22222224285347805,
-        0.18181666621902595,
-        0.15391085765383378,
-        0.13174061387187702,
-        0.1383980107904757,
-    ];
+/// Declares what the types don't have in common, first for `f64`, then for `f32`: numbers, and the coefficients of
+/// polynomials from the constant on.
+macro_rules! constants {
+    ({ $($name:ident $double:literal $single:literal;)* } { $($polynomial:ident [$($f64:literal)*] [$($f32:literal)*];)* }) => {
+        mod double_constants {
+            $(pub const $name: f64 = $double;)*
+            $(pub const $polynomial: [f64; [$($f64),*].len()] = [$($f64),*];)*
+        }
+        mod single_constants {
+            $(pub const $name: f32 = $single;)*
+            $(pub const $polynomial: [f32; [$($f32),*].len()] = [$($f32),*];)*
+        }
+    };
 }
 
-mod f32_constants {
-    pub const MANTISSA: u32 = 23;
-    pub const SPLIT: u32 = 12;
-    pub const BIAS_1: u32 = 128;
-    pub const SHIFTER: f32 = 12582912.0 + 127.0;
-    pub const LOG2_E: f32 = std::f32::consts::LOG2_E;
-    pub const LN2_HIGH: f32 = 0.69314575;
-    pub const LN2_LOW: f32 = 1.4286068e-06;
-    pub const EXP_LEAST: f32 = -104.0;
-    pub const EXP_MOST: f32 = 89.0;
-    pub const EXPM1_LEAST: f32 = -25.0;
-    pub const TANH_MOST: f32 = 10.0;
-    pub const TINY: f32 = 9.313226e-10;
-    pub const TINY_SCALE: f32 = 33554432.0;
-    pub const TINY_EXPONENT: f32 = 25.0;
-    pub const INTEGER: f32 = 8388608.0;
-    pub const OFFSET: f32 = 128.0;
-    pub const PI_HIGH: f32 = std::f32::consts::PI;
-    pub const PI_LOW: f32 = -8.742278e-08;
-    pub const PI_LOWEST: f32 = -3.430249e-15;
-    pub const INVERSE_PI: f32 = std::f32::consts::FRAC_1_PI;
-    pub const ROUNDER: f32 = 12582912.0;
-    pub const SIXTH: f32 = -0.16666667;
-    pub const TINY_ANGLE: f32 = 0.00024414063;
-    pub const ERF_MOST: f32 = 4.0;
-    pub const ERF_CENTRE: f32 = 2.5;
-    pub const TWO_THIRDS: f32 = 0.6666667;
-    pub const TWO_THIRDS_LOW: f32 = -1.9868216e-08;
-    pub const POW_MOST: f32 = 1099511627776.0;
-    pub const POW_BEYOND: f32 = 120.0;
-    pub const SIN: [f32; 4] = [0.0083333505, -0.000198431, 2.762775e-06, -2.5523942e-08];
-    pub const SOFTPLUS: [f32; 5] = [0.66666675, 0.3999895, 0.28615212, 0.21443902, 0.24245171];
-    pub const ERF: [f32; 7] =
-        [0.12837917, -0.37612626, 0.11283585, -0.026853805, 0.005188323, -0.00080101856, 7.853893e-05];
-    pub const ERF_REST: [f32; 6] = [1.2648375, -0.1223866, -0.099416785, 0.15531138, -0.10965753, 0.024405275];
-    pub const LOG_PAIR: [f32; 3] = [0.4000039, 0.28525653, 0.23871897];
-    pub const EXP: [f32; 5] = [0.49999994, 0.16666521, 0.041668266, 0.008368677, 0.0013820803];
-    pub const EXPM1: [f32; 6] = [0.5, 0.16666666, 0.04166649, 0.008333555, 0.0013932622, 0.00019753461];
-    pub const LOG: [f32; 3] = [0.6666695, 0.39957717, 0.30362463];
+constants! {
+    {
+        LN2_HIGH 0.693147180559663 0.69314575;
+        LN2_LOW 2.8235290563031577e-13 1.4286068e-06;
+        EXP_LEAST -746.0 -104.0;
+        EXP_MOST 710.0 89.0;
+        EXPM1_LEAST -50.0 -25.0;
+        TANH_MOST 20.0 10.0;
+        TINY 8.673617379884035e-19 9.313226e-10;
+        PI_LOW 1.2246467991473532e-16 -8.742278e-08;
+        PI_LOWEST -2.9947698097183397e-33 -3.430249e-15;
+        SIXTH -0.16666666666666666 -0.16666667;
+        TINY_ANGLE 7.450580596923828e-9 0.00024414063;
+        ERF_MOST 6.0 4.0;
+        ERF_CENTRE 3.0 2.5;
+        TWO_THIRDS 0.6666666666666666 0.6666667;
+        TWO_THIRDS_LOW 3.700743415417188e-17 -1.9868216e-08;
+        POW_MOST 1180591620717411303424.0 1099511627776.0;
+        POW_BEYOND 800.0 120.0;
+    }
+    {
+        SIN [0.008333333333333205 -0.00019841269841211405 2.755731921132757e-06 -2.5052106878097294e-08
+            1.6058939507075678e-10 -7.642976691735137e-13 2.720936008361852e-15]
+            [0.0083333505 -0.000198431 2.762775e-06 -2.5523942e-08];
+        SOFTPLUS [0.6666666666666667 0.3999999999999536 0.285714285723386 0.2222222213656005 0.18181822776699805
+            0.15384462296953466 0.13336642064408719 0.11717627848302313 0.10961822734644802 0.07033371022312619
+            0.16405816744491547]
+            [0.66666675 0.3999895 0.28615212 0.21443902 0.24245171];
+        ERF [0.12837916709551256 -0.3761263890318352 0.11283791670944152 -0.026866170643108738 0.00522397760611163
+            -0.0008548325929545439 0.0001205529359668298 -1.4924712876001809e-05 1.644714055559309e-06
+            -1.6206394260886543e-07 1.3711369556511704e-08 -7.780257145039315e-10]
+            [0.12837917 -0.37612626 0.11283585 -0.026853805 0.005188323 -0.00080101856 7.853893e-05];
+        ERF_REST [1.2530080582701815 -0.1356211061021781 -0.047562294198304746 0.129645152314908 -0.11927381668835364
+            0.06830642582785085 -0.023780442780226573 0.002489557438172468 0.0017825073537887457 -0.0009656422402205856
+            -0.00030603155139491823 1.4150154177918962e-05]
+            [1.2648375 -0.1223866 -0.099416785 0.15531138 -0.10965753 0.024405275];
+        LOG_PAIR [0.39999999999999725 0.28571428571577323 0.2222222219124633 0.18181821526272268 0.15384406629062203
+            0.13341145368848448 0.11592340181246555 0.12571573331872135]
+            [0.4000039 0.28525653 0.23871897];
+        EXP [0.5000000000000011 0.1666666666666644 0.041666666666526915 0.008333333333477334 0.0013888888944374456
+            0.00019841269542195892 2.4801492397991005e-05 2.755755545297086e-06 2.763048136001971e-07
+            2.5009650925356153e-08]
+            [0.49999994 0.16666521 0.041668266 0.008368677 0.0013820803];
+        EXPM1 [0.5 0.16666666666666677 0.04166666666666663 0.008333333333321463 0.001388888888891117
+            0.00019841269886488173 2.4801587263149614e-05 2.755724388363666e-06 2.7557331182446107e-07
+            2.5109141644065396e-08 2.0896077973221846e-09]
+            [0.5 0.16666666 0.04166649 0.008333555 0.0013932622 0.00019753461];
+        LOG [0.666666666666666 0.4000000000005646 0.2857142855590879 0.22222224285347805 0.18181666621902595
+            0.15391085765383378 0.13174061387187702 0.1383980107904757]
+            [0.6666695 0.39957717 0.30362463];
+    }
 }
 
-elementary!(double, f64, f64_constants);
-elementary!(single, f32, f32_constants);
+elementary!(double, f64, double_constants);
+elementary!(single, f32, single_constants);

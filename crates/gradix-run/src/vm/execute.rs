@@ -8,14 +8,16 @@
 use super::code::{Domain, Inner, Instruction, Operation, Source};
 use super::grouping::Grouping;
 use super::leaf::Plan;
-use super::loops::{FOLD_VECTORS, Terms, View, exp_vectors, fold_rows, mask, reduce_rows, update};
+use super::loops::{Terms, View, exp_vectors, mask, reduce_rows, update};
 use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
-use super::vector::{Array, Rule, Step, Vector, WIDEST, with_rule};
+use super::vector::{Rule, Step, Vector, WIDEST, with_rule};
 use gradix::program::{BinaryOp, Comparison, UnaryOp};
 
 /// The most rows of a block.
 pub const ROWS: usize = 256;
+/// The vectors of partial results for each row of a folded reduction.
+pub const FOLD_VECTORS: usize = 4;
 /// The most partial results of a folded reduction, which are combined in a fixed order.
 pub const PARTS: usize = FOLD_VECTORS * WIDEST;
 
@@ -149,13 +151,20 @@ fn reduce<T: Real>(
 
 by_level! { reduce_at<T, R: Step>(shape: (usize, usize), to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = reduce_rows }
 
-/// Adds lanes that are terms themselves to the parts of each row.
+/// Adds runs of lanes that are terms themselves to the parts of each row: lane `l` of a run to part `l` modulo their
+/// number, however lanes are divided into blocks.
 fn fold<T: Real>(level: Level, rule: Rule, rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) {
-    // SAFETY: the level was detected, and the caller's promise.
-    with_rule!(rule, Code => unsafe { fold_at::<T, Code>(level, rows, to, operands, terms) });
+    let parts = FOLD_VECTORS * level.width::<T>();
+    let (whole, rest) = (terms.count / parts, terms.count % parts);
+    if whole > 0 {
+        let steps = operands.map(|view| if view.vector { parts as isize } else { 0 });
+        reduce(level, rule, (rows, parts), to, operands, Terms { count: whole, steps, ..terms });
+    }
+    if rest > 0 {
+        let operands = operands.map(|view| View { pointer: view.lane_at(0, whole * parts), ..view });
+        reduce(level, rule, (rows, rest), to, operands, Terms { count: 1, ..terms });
+    }
 }
-
-by_level! { fold_at<T, R: Step>(rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) = fold_rows }
 
 /// One instruction on a block, on the values of all rows, or on one value.
 #[inline(always)]
@@ -188,7 +197,7 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
         Operation::And => blocks.map2(|a, b| a * b),
         Operation::Or => blocks.map2(|a, b| maximum(a, b)),
         Operation::Select => blocks.select(),
-        Operation::Reduce(rule) => blocks.reduce::<I>(machine.level, rule, context.grouping),
+        Operation::Reduce(rule) => blocks.reduce(machine.level, rule, context.grouping),
         Operation::Load(_) | Operation::Index(_) | Operation::Store => {}
     }
 }
@@ -261,7 +270,7 @@ impl<T: Real> Blocks<T> {
     #[inline(always)]
     fn map(self, f: impl Fn(T) -> T) {
         // SAFETY: what `Blocks` promises; one operand has lanes.
-        unsafe { update::<T, 1, 1>(self.shape, self.to, [self.operands[0]], |_, [a]| f(a)) }
+        unsafe { update::<T, 1, 1>(self.shape, self.to, [self.operands[0]], |[a]| f(a)) }
     }
 
     /// A function that the reference has to compute for huge arguments, which are rare.
@@ -291,11 +300,7 @@ impl<T: Real> Blocks<T> {
     /// A function of two operands, one of which may have a value for each row only.
     #[inline(always)]
     fn map2(self, f: impl Fn(T, T) -> T) {
-        self.update2(|_, [a, b]| f(a, b));
-    }
-
-    #[inline(always)]
-    fn update2(self, f: impl Fn(T, [T; 2]) -> T) {
+        let f = |[a, b]: [T; 2]| f(a, b);
         let (shape, to, [a, b, _]) = (self.shape, self.to, self.operands);
         // SAFETY: what `Blocks` promises; the code has lanes for one of them.
         unsafe {
@@ -312,14 +317,14 @@ impl<T: Real> Blocks<T> {
     fn map_lanes(self, f: impl Fn(T, T) -> T) {
         let [a, b, _] = self.operands;
         // SAFETY: what `Blocks` promises; the code has lanes for both.
-        unsafe { update::<T, 2, 3>(self.shape, self.to, [a, b], |_, [a, b]| f(a, b)) }
+        unsafe { update::<T, 2, 3>(self.shape, self.to, [a, b], |[a, b]| f(a, b)) }
     }
 
     /// A function of `a*b` and `c`: if one of the factors has no lanes, it is the first.
     #[inline(always)]
     fn map_product(self, f: impl Fn(T, T, T) -> T) {
         let (shape, to, mut operands) = (self.shape, self.to, self.operands);
-        let f = |_, [a, b, c]: [T; 3]| f(a, b, c);
+        let f = |[a, b, c]: [T; 3]| f(a, b, c);
         if !operands[1].vector {
             operands.swap(0, 1);
         }
@@ -336,7 +341,7 @@ impl<T: Real> Blocks<T> {
 
     #[inline(always)]
     fn select(self) {
-        let f = |_, [a, b, condition]: [T; 3]| if condition != T::ZERO { a } else { b };
+        let f = |[a, b, condition]: [T; 3]| if condition != T::ZERO { a } else { b };
         // SAFETY: what `Blocks` promises; the code has lanes for all.
         unsafe { update::<T, 3, 7>(self.shape, self.to, self.operands, f) }
     }
@@ -344,29 +349,23 @@ impl<T: Real> Blocks<T> {
     #[inline(always)]
     fn repeat(self) {
         // SAFETY: what `Blocks` promises.
-        unsafe { update::<T, 1, 0>(self.shape, self.to, [self.operands[0]], |_, [a]| a) }
+        unsafe { update::<T, 1, 0>(self.shape, self.to, [self.operands[0]], |[a]| a) }
     }
 
     /// Adds a term, or where rows or lanes are terms, as many.
     #[inline(always)]
-    fn reduce<I: Isa>(self, level: Level, rule: Rule, grouping: &Grouping) {
+    fn reduce(self, level: Level, rule: Rule, grouping: &Grouping) {
         let ((rows, lanes), [a, b, _]) = (self.shape, self.operands);
         let operands = if b.vector { [a, b] } else { [b, a] };
-        let terms = Terms { runs: &[[0, 0]], count: lanes, steps: [0, 0], start: None };
+        let one = Terms { runs: &[[0, 0]], count: 1, steps: [0, 0], start: None };
         match (grouping.folded, grouping.stacked) {
-            (true, _) => fold(level, rule, rows, self.to, operands, terms),
+            (true, _) => fold(level, rule, rows, self.to, operands, Terms { count: lanes, ..one }),
             (_, true) => {
-                let terms = Terms { count: rows, steps: operands.map(|view| view.row), ..terms };
+                let terms = Terms { count: rows, steps: operands.map(|view| view.row), ..one };
                 reduce(level, rule, (1, lanes), self.to, operands, terms);
             }
-            _ => with_rule!(rule, Code => self.add::<I, Code>()),
+            _ => reduce(level, rule, (rows, lanes), self.to, operands, one),
         }
-    }
-
-    #[inline(always)]
-    fn add<I: Isa, R: Step>(self) {
-        let one = Array::<T, 1, I>::all;
-        self.update2(|sum, [a, b]| R::step(one(sum), one(a), one(b)).0[0]);
     }
 }
 

@@ -95,44 +95,13 @@ pub enum Node<T> {
 }
 
 /// A condition of a select.
-#[derive(Clone)]
 pub enum Test {
-    Known(bool),
     /// Decided by the indices: the number of a condition.
     Index(usize),
     Compare(Comparison, usize, usize),
     Not(Box<Test>),
     And(Box<Test>, Box<Test>),
     Or(Box<Test>, Box<Test>),
-}
-
-impl Test {
-    /// The condition, given the outcomes of those on indices: none of these is left.
-    pub fn settled(&self, outcomes: &[bool]) -> Test {
-        match self {
-            Test::Index(number) => Test::Known(outcomes[*number]),
-            Test::Known(_) | Test::Compare(..) => self.clone(),
-            Test::Not(a) => match a.settled(outcomes) {
-                Test::Known(outcome) => Test::Known(!outcome),
-                a => Test::Not(Box::new(a)),
-            },
-            Test::And(a, b) | Test::Or(a, b) => {
-                // What decides the whole: a condition that fails in `and`, one that holds in `or`.
-                let decisive = matches!(self, Test::Or(..));
-                match (a.settled(outcomes), b.settled(outcomes)) {
-                    (Test::Known(one), other) | (other, Test::Known(one)) => {
-                        if one == decisive {
-                            Test::Known(one)
-                        } else {
-                            other
-                        }
-                    }
-                    (a, b) if decisive => Test::Or(Box::new(a), Box::new(b)),
-                    (a, b) => Test::And(Box::new(a), Box::new(b)),
-                }
-            }
-        }
-    }
 }
 
 /// The translation of a leaf of a nest whose buffers have these extents.

@@ -50,7 +50,7 @@ fn flat<T>((rows, lanes): (usize, usize), to: View<T>, operands: &[View<T>]) -> 
     if follow { (1, rows * lanes) } else { (rows, lanes) }
 }
 
-/// Every element of the target becomes a function of what it was and of the operands. Bit `n` of `MASK` says that
+/// Every element of the target becomes a function of the operands. Bit `n` of `MASK` says that
 /// operand `n` has lanes; the others have a value for each row.
 ///
 /// # Safety
@@ -60,7 +60,7 @@ pub unsafe fn update<T: Real, const N: usize, const MASK: usize>(
     shape: (usize, usize),
     to: View<T>,
     operands: [View<T>; N],
-    f: impl Fn(T, [T; N]) -> T,
+    f: impl Fn([T; N]) -> T,
 ) {
     let (rows, lanes) = flat(shape, to, &operands);
     for row in 0..rows {
@@ -83,7 +83,7 @@ pub unsafe fn update<T: Real, const N: usize, const MASK: usize>(
                         values[n] = *from[n].add(lane);
                     }
                 }
-                *line.add(lane) = f(*line.add(lane), values);
+                *line.add(lane) = f(values);
             }
         }
     }
@@ -182,58 +182,6 @@ unsafe fn reduce_lanes<T: Real, I: Isa, R: Step, const PAIRED: bool>(
                     2.. => vectors!(2, width),
                     _ => vectors!(1, width.min(lanes - lane)),
                 };
-        }
-    }
-}
-
-/// The vectors of partial results for each row of a folded reduction.
-pub const FOLD_VECTORS: usize = 4;
-
-/// Adds runs of lanes that are terms themselves to the parts of each row: lane `l` of a run to part `l` modulo their
-/// number, however lanes are divided into blocks.
-///
-/// # Safety
-/// The second operand has all lanes of each row, and the first, too, or one number; the target has [`FOLD_VECTORS`] vectors
-/// for each row, and no operand overlaps it.
-#[inline(always)]
-pub unsafe fn fold_rows<T: Real, I: Isa, R: Step>(
-    rows: usize,
-    to: View<T>,
-    operands: [View<T>; 2],
-    terms: Terms<'_, T>,
-) {
-    for row in 0..rows {
-        let places = operands.map(|view| view.at(row));
-        // SAFETY: the caller's promise.
-        match operands[0].vector && !R::SINGLE {
-            true => unsafe { fold_lanes::<T, I::Vector<T>, R, true>(to.at(row), places, terms) },
-            false => unsafe { fold_lanes::<T, I::Vector<T>, R, false>(to.at(row), places, terms) },
-        }
-    }
-}
-
-/// # Safety
-/// As for [`fold_rows`].
-#[inline(always)]
-unsafe fn fold_lanes<T: Real, V: Vector<T>, R: Step, const PAIRED: bool>(
-    to: *mut T,
-    [a, b]: [*mut T; 2],
-    terms: Terms<'_, T>,
-) {
-    let parts = FOLD_VECTORS * V::WIDTH;
-    let (whole, rest) = (terms.count / parts, terms.count % parts);
-    let along = |lanes: usize| [if PAIRED { lanes as isize } else { 0 }, lanes as isize];
-    // SAFETY: the caller's promise.
-    unsafe {
-        if whole > 0 {
-            let all = Terms { count: whole, steps: along(parts), ..terms };
-            reduce_vectors::<T, V, R, PAIRED, FOLD_VECTORS>(to, [a, b], all, V::WIDTH);
-        }
-        for lane in (0..rest).step_by(V::WIDTH) {
-            let [to_a, to_b] = along(whole * parts + lane);
-            let places = [a.wrapping_offset(to_a), b.wrapping_offset(to_b)];
-            let one = Terms { count: 1, steps: [0, 0], ..terms };
-            reduce_vectors::<T, V, R, PAIRED, 1>(to.add(lane), places, one, V::WIDTH.min(rest - lane));
         }
     }
 }

@@ -2,8 +2,10 @@
 #![allow(unsafe_code, reason = "passes on what callers promise")]
 
 use super::elementary::Elementary;
-use super::tile::{self, Dot, Tile};
-use super::vector::{Step, Vector, Vectors};
+use super::tile::{self, Tile};
+use super::vector::{Array, Step, Vector};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// `f32` or `f64`.
@@ -18,7 +20,6 @@ pub trait Real:
     + Div<Output = Self>
     + Neg<Output = Self>
     + Elementary
-    + Vectors
     + 'static
 {
     /// 0
@@ -45,11 +46,24 @@ pub trait Real:
     fn round(self) -> Self;
     /// `self*b + c`, rounded once.
     fn fused(self, b: Self, c: Self) -> Self;
+    /// The vectors of an instruction set.
+    type Baseline: Vector<Self>;
+    /// The vectors of an instruction set.
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: Vector<Self>;
+    /// The vectors of an instruction set.
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: Vector<Self>;
 }
 
 macro_rules! real {
-    ($type:ident: $($method:ident)*) => {
+    ($type:ident in $baseline:ty, $avx2:ident, $avx512:ident: $($method:ident)*) => {
         impl Real for $type {
+            type Baseline = $baseline;
+            #[cfg(target_arch = "x86_64")]
+            type Avx2 = $avx2;
+            #[cfg(target_arch = "x86_64")]
+            type Avx512 = $avx512;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const INFINITY: Self = $type::INFINITY;
@@ -73,8 +87,8 @@ macro_rules! real {
     };
 }
 
-real! { f32: abs sqrt floor ceil round }
-real! { f64: abs sqrt floor ceil round }
+real! { f32 in Array<f32, 4>, __m256, __m512: abs sqrt floor ceil round }
+real! { f64 in Array<f64, 2>, __m256d, __m512d: abs sqrt floor ceil round }
 
 /// An instruction set, as far as the code must know.
 pub trait Isa: Copy {
@@ -87,11 +101,6 @@ pub trait Isa: Copy {
     /// # Safety
     /// As for [`tile::run`].
     unsafe fn tile<T: Real, R: Step>(work: &Tile<T>);
-    /// Runs a register tile whose lanes are terms.
-    ///
-    /// # Safety
-    /// As for [`tile::run_dot`].
-    unsafe fn dot<T: Real, R: Step>(work: &Dot<T>);
 }
 
 /// Instruction sets that are told apart at run time.
@@ -147,17 +156,13 @@ macro_rules! isa {
             unsafe fn tile<T: Real, R: Step>(work: &Tile<T>) {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    match work.vectors {
-                        1 => tile::tile::<T, T::$name, R, $rows, 1>(work),
-                        2 => tile::tile::<T, T::$name, R, $rows, 2>(work),
-                        _ => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
+                    match (work.lanes, work.vectors) {
+                        (Some(lanes), _) => tile::dot::<T, T::$name, R, $dots, 4>(work, lanes),
+                        (None, 1) => tile::tile::<T, T::$name, R, $rows, 1>(work),
+                        (None, 2) => tile::tile::<T, T::$name, R, $rows, 2>(work),
+                        (None, _) => tile::tile::<T, T::$name, R, $rows, $vectors>(work),
                     }
                 }
-            }
-            #[inline(always)]
-            unsafe fn dot<T: Real, R: Step>(work: &Dot<T>) {
-                // SAFETY: the caller's promise.
-                unsafe { tile::dot::<T, T::$name, R, $dots, 4>(work) }
             }
         }
     )*};

@@ -13,18 +13,17 @@ pub struct Tile<T> {
     /// How many vectors it has: up to as many as there are registers for.
     pub vectors: usize,
     pub terms: usize,
-    /// Where rows are counted from, and the distance of rows.
-    pub a: *const T,
-    pub a_step: isize,
-    /// Where lanes are counted from.
-    pub b: *const T,
-    /// Where each term starts, from `a` and from `b`.
+    /// Where rows and columns are counted from, and their distances; columns are lanes unless `lanes` says otherwise.
+    pub operands: [(*const T, isize); 2],
+    /// Where each term starts, from the operands.
     pub offsets: [*const isize; 2],
+    /// How many lanes follow each start, where these are terms of a sum, too: `c[i, j] += f(a[i, k], b[j, k])`.
+    pub lanes: Option<usize>,
     /// The first element of the target.
     pub to: *mut T,
-    /// Its distances from row to row and lane to lane.
+    /// Its distances from row to row and column to column.
     pub strides: [isize; 2],
-    /// How many of the rows and lanes are written.
+    /// How many of the rows and columns are written.
     pub shape: [usize; 2],
     /// The value that a reduction starts with.
     pub neutral: T,
@@ -49,8 +48,9 @@ pub fn vectors<T>(level: Level, lanes: usize) -> usize {
 /// Runs a tile.
 ///
 /// # Safety
-/// `a` has all rows and `b` all lanes of the tile at each of `terms` offsets, and the target has its shape; the machine
-/// has the instructions of the level.
+/// The first operand has all rows at each of `terms` offsets, and the second whole vectors; or where lanes are terms, both
+/// have these for each row and column that is written. The target has its shape, and the machine has the instructions of the
+/// level.
 pub unsafe fn run<T: Real>(level: Level, rule: Rule, work: &Tile<T>) {
     // SAFETY: the caller's promise.
     with_rule!(rule, Code => unsafe { run_rule::<T, Code>(level, work) });
@@ -66,58 +66,21 @@ unsafe fn of_isa<T: Real, I: Isa, R: Step>(work: &Tile<T>) {
     unsafe { I::tile::<T, R>(work) }
 }
 
-/// The work of a tile whose lanes are terms of a sum: `c[i, j] += f(a[i, k], b[j, k])`.
-pub struct Dot<T> {
-    /// The first elements, and the distances from row to row and from column to column.
-    pub operands: [(*const T, isize); 2],
-    pub terms: usize,
-    /// Where each term starts, from the first elements.
-    pub offsets: [*const isize; 2],
-    /// How many lanes follow each start.
-    pub lanes: usize,
-    /// The first element of the target, and its distances from row to row and from column to column.
-    pub to: *mut T,
-    pub strides: [isize; 2],
-    /// How many rows and columns there are; where a tile has more, the last one is computed again.
-    pub shape: [usize; 2],
-    /// Whether the target's old value counts.
-    pub combine: bool,
-}
-
-/// The rows and columns of such a tile.
+/// The rows and columns of a tile whose lanes are terms.
 pub fn dots(level: Level) -> [usize; 2] {
     [if level == Level::Avx512 { 4 } else { 2 }, 4]
 }
 
-/// Runs a tile whose lanes are terms.
+/// Where lanes are terms. Those that are left over are zeros, which add nothing; where a tile has more rows or columns than
+/// are written, the last one is computed again.
 ///
 /// # Safety
-/// The operands have all rows or columns and lanes of each term, and the target has its shape; the machine has the
-/// instructions of the level.
-pub unsafe fn run_dot<T: Real>(level: Level, rule: Rule, work: &Dot<T>) {
-    // SAFETY: the caller's promise.
-    with_rule!(rule, Code => unsafe { run_dot_rule::<T, Code>(level, work) });
-}
-
-by_level! { run_dot_rule<T, R: Step>(work: &Dot<T>) = dot_of_isa }
-
-/// # Safety
-/// As for [`run_dot`].
+/// As for [`run`].
 #[inline(always)]
-unsafe fn dot_of_isa<T: Real, I: Isa, R: Step>(work: &Dot<T>) {
-    // SAFETY: the caller's promise.
-    unsafe { I::dot::<T, R>(work) }
-}
-
-/// Lanes that are left over are zeros, which add nothing.
-///
-/// # Safety
-/// As for [`run_dot`].
-#[inline(always)]
-pub unsafe fn dot<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(work: &Dot<T>) {
+pub unsafe fn dot<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize>(work: &Tile<T>, lanes: usize) {
     let mut sums = [[V::all(T::ZERO); N]; M];
-    let whole = work.lanes / V::WIDTH * V::WIDTH;
-    let left = work.lanes - whole;
+    let whole = lanes / V::WIDTH * V::WIDTH;
+    let left = lanes - whole;
     // SAFETY: the caller's promise.
     unsafe {
         for term in 0..work.terms {
@@ -131,16 +94,17 @@ pub unsafe fn dot<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize
                 dot_step::<T, V, R, M, N>(&mut sums, a, b, |from| V::load_part(from.add(whole), left));
             }
         }
-        for i in 0..work.shape[0] {
-            for j in 0..work.shape[1] {
-                let to = work.to.offset(i as isize * work.strides[0] + j as isize * work.strides[1]);
-                *to = if work.combine { *to + total(sums[i][j]) } else { total(sums[i][j]) };
+        let mut values = [T::ZERO; MOST];
+        for i in 0..M {
+            for j in 0..N {
+                values[i * N + j] = total(sums[i][j]);
             }
         }
+        write::<T, R>(work, &values, N);
     }
 }
 
-impl<T> Dot<T> {
+impl<T> Tile<T> {
     /// Where a term starts in the rows or columns of a tile.
     ///
     /// # Safety
@@ -208,14 +172,14 @@ pub unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usiz
     unsafe {
         let mut sums = [[V::all(work.neutral); N]; M];
         for term in 0..work.terms {
-            let row = work.b.offset(*work.offsets[1].add(term));
-            let column = work.a.offset(*work.offsets[0].add(term));
+            let row = work.operands[1].0.offset(*work.offsets[1].add(term));
+            let column = work.operands[0].0.offset(*work.offsets[0].add(term));
             let mut lanes = [V::all(T::ZERO); N];
             for j in 0..N {
                 lanes[j] = V::load(row.add(j * V::WIDTH));
             }
             for i in 0..M {
-                let a = V::all(*column.offset(i as isize * work.a_step));
+                let a = V::all(*column.offset(i as isize * work.operands[0].1));
                 for j in 0..N {
                     sums[i][j] = R::step(sums[i][j], a, lanes[j]);
                 }
@@ -242,7 +206,7 @@ pub unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usiz
     }
 }
 
-/// Writes a part of a tile, or one whose lanes are apart.
+/// Writes a part of a tile, or one whose columns are apart.
 ///
 /// # Safety
 /// The target has its shape.

@@ -94,31 +94,6 @@ fn combine<T: Real, R: Step>(parts: &mut [T]) {
     }
 }
 
-/// The types of vectors for each instruction set.
-pub trait Vectors: Sized {
-    #[cfg(target_arch = "x86_64")]
-    type Avx512: Vector<Self>;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2: Vector<Self>;
-    type Baseline: Vector<Self>;
-}
-
-impl Vectors for f64 {
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = __m512d;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = __m256d;
-    type Baseline = Array<f64, 2>;
-}
-
-impl Vectors for f32 {
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = __m512;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = __m256;
-    type Baseline = Array<f32, 4>;
-}
-
 /// The most numbers in a vector.
 pub const WIDEST: usize = 16;
 

@@ -2,10 +2,10 @@
 //! vectors have odd ends or nothing to do.
 
 use crate::common::*;
+pub use crate::support::programs::examples;
 use gradix::Resolved;
 use gradix::program::Program;
 use gradix_run::{Backend, Dtype};
-use std::path::{Path, PathBuf};
 
 /// The sizes that executables are prepared for.
 pub const ASSUMED: i64 = 500;
@@ -55,16 +55,6 @@ fn examples_that_are_prepared_for_small_sizes_agree_with_the_oracle() {
             check(&name, &text, FEW, Dtype::F64, (Backend::Native, Compiling::Usual), 1e-11);
         }
     }
-}
-
-pub fn examples() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "gx")).collect();
-    paths.sort();
-    assert!(paths.len() > 40);
-    let name = |path: &PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
-    paths.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
 }
 
 pub fn check(name: &str, text: &str, assumed: i64, dtype: Dtype, how: (Backend, Compiling), tolerance: f64) {

@@ -9,6 +9,7 @@ use crate::random::recurrences::recurrences;
 use crate::subject::{Subject, compare, folder, main_file, resolved, run};
 use crate::support::brute::is_delicate;
 use crate::support::noise;
+use crate::support::programs::files;
 use gradix::domain::sizes::{Known, bind, choose};
 use gradix::emit::Real;
 use gradix::program::{ParamKind, Places, Program};
@@ -27,10 +28,7 @@ const MOST_ELEMENTS: usize = 3000;
 
 #[test]
 fn examples_and_their_gradients_are_clean() {
-    let files = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")).unwrap();
-    let mut paths: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ending| ending == "gx"));
-    paths.sort();
+    let paths = files("../../examples");
     let count = setting("GRADIX_COUNT", 6).min(paths.len() as u64) as usize;
     let chosen = (0..count).map(|number| &paths[number * paths.len() / count]);
     let subject = |(number, path): (usize, &std::path::PathBuf)| {

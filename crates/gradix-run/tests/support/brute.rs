@@ -1,7 +1,7 @@
 //! An evaluator that walks the syntax tree, element by element, and takes derivatives by scattering: slow,
 //! obvious, and independent of `resolve`, `derive` and `interp`.
 
-use super::scope::{Point, Scope, definitions, inputs};
+use super::scope::{Point, Scope, compare, definitions, inputs};
 use super::tape::{Slope, Tape, Value};
 use gradix::program::Program;
 use gradix::syntax::ast::{Ast, BinaryOp, CompareOp, Definition, Expr, ExprKind, ReduceOp, StatementKind};
@@ -207,16 +207,5 @@ fn symbol(op: BinaryOp) -> &'static str {
         BinaryOp::Divide => "/",
         BinaryOp::Power => "pow",
         BinaryOp::FloorDivide | BinaryOp::Remainder | BinaryOp::And | BinaryOp::Or => panic!("not a value operation"),
-    }
-}
-
-fn compare(a: f64, op: CompareOp, b: f64) -> bool {
-    match op {
-        CompareOp::Lt => a < b,
-        CompareOp::Le => a <= b,
-        CompareOp::Gt => a > b,
-        CompareOp::Ge => a >= b,
-        CompareOp::Eq => a == b,
-        CompareOp::Ne => a != b,
     }
 }

@@ -6,5 +6,6 @@
 pub mod brute;
 pub mod check;
 pub mod noise;
+pub mod programs;
 pub mod scope;
 pub mod tape;

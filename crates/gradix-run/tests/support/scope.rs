@@ -346,8 +346,8 @@ impl Scope {
     }
 }
 
-/// Whether a comparison of two integers holds.
-pub fn compare(a: i64, op: CompareOp, b: i64) -> bool {
+/// Whether a comparison of two numbers holds.
+pub fn compare<T: PartialOrd>(a: T, op: CompareOp, b: T) -> bool {
     match op {
         CompareOp::Lt => a < b,
         CompareOp::Le => a <= b,

@@ -3,6 +3,7 @@
 use crate::machine::{run, sizes_of};
 use crate::random::generate::generate;
 use crate::random::recurrences::recurrences;
+use crate::support::programs::examples;
 use gradix::domain::sizes::{Known, bind, choose};
 use gradix::nest::{Nest, Stage};
 use gradix::program::{ParamKind, Program, circles};
@@ -11,18 +12,10 @@ use gradix::{Int, Resolved};
 use gradix_run::vm::Real;
 use gradix_run::{Array, Dtype, gradient, interp, random};
 use std::collections::HashMap;
-use std::path::Path;
 
 #[test]
 fn examples_agree_with_the_oracle() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut programs: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "gx")).collect();
-    programs.sort();
-    assert!(programs.len() > 40);
-    for path in programs {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
+    for (name, text) in examples() {
         let resolved = gradix::syntax::parse(&text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
         let gradient = gradix::derive(&resolved.program, &Default::default()).unwrap();
         for sizes in [smallest(&resolved), larger(&resolved)] {
@@ -91,10 +84,11 @@ fn recurrences_agree_with_the_oracle_with_items_and_diagonals() {
 #[test]
 fn recurrences_agree_with_the_oracle_with_steps_inside_and_outside_of_kernels() {
     let mut texts: Vec<String> = (1..=60).map(recurrences).collect();
-    let examples =
+    let with_steps =
         ["cholesky", "gru", "heat_steps", "hmm", "leapfrog", "runge_kutta", "soft_dtw", "substitution", "tridiagonal"];
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    texts.extend(examples.map(|name| std::fs::read_to_string(folder.join(name).with_extension("gx")).unwrap()));
+    let named = |(name, text): (String, String)| with_steps.contains(&name.as_str()).then_some(text);
+    texts.extend(examples().into_iter().filter_map(named));
+    assert_eq!(texts.len(), 60 + with_steps.len());
     for text in texts {
         let resolved = gradix::syntax::parse(&text).and_then(|ast| gradix::resolve(&ast, &[])).unwrap();
         let gradient = gradix::derive(&resolved.program, &Default::default()).unwrap();
