@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+import drawing
 import gradix_command
 import workloads
 
@@ -153,13 +154,7 @@ def markdown(grown, chains, options):
 
 
 def plot(grown, chains, folder):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "gradix"
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6))
+    figure, (left, right) = drawing.pyplot().subplots(1, 2, figsize=(12, 4.6))
     colours = dict(zip(dict.fromkeys(each["workload"] for each in grown), ("#d1495b", "#2e6f95", "#e8a33d", "#5b8e7d")))
     for each in grown:
         style = dict(marker="o", linestyle="-") if each["what"] == "gradient" else dict(marker="s", linestyle=":")
@@ -173,15 +168,8 @@ def plot(grown, chains, folder):
             right.plot(CHAINS[: len(seconds)], seconds, marker="o", markersize=4, color=colour, label=mode)
     right.set(xlabel="definitions", ylabel="seconds", title="derivation and compilation")
     for axis in (left, right):
-        axis.set(xscale="log", yscale="log")
-        axis.grid(color="#dddddd", linewidth=0.7)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    figure.savefig(folder / "growth.svg", metadata={"Date": None})
-    plt.close(figure)
+        drawing.logarithmic(axis)
+    drawing.save(figure, folder / "growth.svg")
 
 
 if __name__ == "__main__":

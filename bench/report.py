@@ -2,6 +2,7 @@
 
 import json
 
+import drawing
 import workloads
 from peers import PEERS
 
@@ -200,12 +201,7 @@ def ratio(other, own):
 
 
 def plot(run, stem):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "gradix"
+    plt = drawing.pyplot()
     panels = measured(run)
     figure, axes = plt.subplots(len(panels), 1, figsize=(13, 3.4 * len(panels)), squeeze=False)
     for axis, (dtype, what) in zip(axes[:, 0], panels):

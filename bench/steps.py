@@ -4,6 +4,7 @@ import os
 import tempfile
 import time
 
+import drawing
 import gradix_command
 
 # What the steps of each loop are called; of soft-DTW and Cholesky, work grows with the square and the cube.
@@ -55,25 +56,12 @@ def markdown(rows):
 
 
 def plot(rows, folder):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "gradix"
-    figure, axes = plt.subplots(1, 2, figsize=(12, 4.6))
+    figure, axes = drawing.pyplot().subplots(1, 2, figsize=(12, 4.6))
     for axis, what in zip(axes, ("value", "gradient")):
         for name in dict.fromkeys(row["workload"] for row in rows):
             own = [row for row in rows if row["workload"] == name]
             middle = own[len(own) // 2]
             axis.plot([row["steps"] / middle["steps"] for row in own], [1e3 * row[what] for row in own], marker="o",
                       markersize=4, label=f"{name} {middle['name']}")
-        axis.set(xscale="log", yscale="log", xlabel="steps, relative to the table", ylabel="milliseconds", title=what)
-        axis.grid(color="#dddddd", linewidth=0.7)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    figure.savefig(folder / "benchmarks-loops-steps.svg", metadata={"Date": None})
-    plt.close(figure)
+        drawing.logarithmic(axis, xlabel="steps, relative to the table", ylabel="milliseconds", title=what)
+    drawing.save(figure, folder / "benchmarks-loops-steps.svg")

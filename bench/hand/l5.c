@@ -9,18 +9,6 @@
 enum { T = SIZE_T, B = SIZE_B, D = SIZE_D, U = SIZE_H, G = 4 * U, ROWS = T * B };
 _Static_assert(U % TILE_COLUMNS == 0 && D % TILE_COLUMNS == 0, "whole tiles");
 
-// c = a * b for this thread's rows of a; all threads pack their part of b into `shared`.
-static void multiply(long rows, long columns, long depth, Strided a, Strided b, real *c, real *shared) {
-    Share mine = share(rows, TILE_ROWS), panels = share(columns, TILE_COLUMNS);
-    real *left = scratch(0, (rows + TILE_ROWS) * depth);
-    Strided from = {b.at + panels.from * b.column, b.row, b.column};
-    pack_right(depth, panels.to - panels.from, from, shared + panels.from * depth);
-    pack_left(mine.to - mine.from, depth, (Strided){a.at + mine.from * a.row, a.row, a.column}, left);
-#pragma omp barrier
-    packed_product(mine.to - mine.from, columns, depth, left, shared, c + mine.from * columns, columns);
-#pragma omp barrier
-}
-
 // One step for some units: the products, and what becomes of them. The gates stay in g.
 static void step(const real *bias, const real *packed_u, real *g, const real *before_h, const real *before_c, real *h, real *c,
                  Share mine) {
@@ -48,6 +36,7 @@ static void forward(const real *const *in, real *g, real *h, real *c, real *pack
     for (int q = 0; q < 4; q++)
         pack_right(U, mine.to - mine.from, (Strided){u + (q * U + mine.from) * U, 1, U}, packed_u + (q * U + mine.from) * U);
     multiply(ROWS, G, D, (Strided){x, D, 1}, (Strided){w, 1, D}, g, packed_w);
+#pragma omp barrier
     for (long t = 0; t < T; t++) {
         long at = t * B * U;
         step(b, packed_u, g + t * B * G, t ? h + at - B * U : 0, t ? c + at - B * U : 0, h + at, c + at, mine);
@@ -99,8 +88,11 @@ void gradient(const real *const *in, real *const *out) {
 #pragma omp barrier
         // The state before the first step is 0: rows of h begin with it.
         multiply(ROWS, D, G, (Strided){g, G, 1}, (Strided){w, D, 1}, dx, packed_w);
+#pragma omp barrier
         multiply(G, D, ROWS, (Strided){g, 1, G}, (Strided){x, D, 1}, dw, room);
+#pragma omp barrier
         multiply(G, U, ROWS, (Strided){g, 1, G}, (Strided){h, U, 1}, du, room);
+#pragma omp barrier
         for (long i = gates.from; i < gates.to; i += LANES) {
             vec sum = zero();
             for (long row = 0; row < ROWS; row++) sum += load(g + row * G + i);

@@ -107,3 +107,14 @@ static NO_INLINE MAYBE_UNUSED void packed_product(long rows, long columns, long 
             }
     }
 }
+
+// c = a * b for this thread's rows of a; all threads pack their part of b into `shared`.
+static MAYBE_UNUSED void multiply(long rows, long columns, long depth, Strided a, Strided b, real *c, real *shared) {
+    Share mine = share(rows, TILE_ROWS), panels = share(columns, TILE_COLUMNS);
+    real *left = scratch(0, (rows + TILE_ROWS) * depth);
+    Strided from = {b.at + panels.from * b.column, b.row, b.column};
+    pack_right(depth, panels.to - panels.from, from, shared + panels.from * depth);
+    pack_left(mine.to - mine.from, depth, (Strided){a.at + mine.from * a.row, a.row, a.column}, left);
+#pragma omp barrier
+    packed_product(mine.to - mine.from, columns, depth, left, shared, c + mine.from * columns, columns);
+}

@@ -9,17 +9,6 @@
 enum { N = SIZE_N, In = SIZE_I, O = SIZE_O };
 _Static_assert(O % TILE_COLUMNS == 0 && In % TILE_COLUMNS == 0, "whole tiles");
 
-// c = a * b for this thread's rows of a; all threads pack their part of b into `shared`.
-static void multiply(long rows, long columns, long depth, Strided a, Strided b, real *c, real *shared) {
-    Share mine = share(rows, TILE_ROWS), panels = share(columns, TILE_COLUMNS);
-    real *left = scratch(0, (rows + TILE_ROWS) * depth);
-    Strided from = {b.at + panels.from * b.column, b.row, b.column};
-    pack_right(depth, panels.to - panels.from, from, shared + panels.from * depth);
-    pack_left(mine.to - mine.from, depth, (Strided){a.at + mine.from * a.row, a.row, a.column}, left);
-#pragma omp barrier
-    packed_product(mine.to - mine.from, columns, depth, left, shared, c + mine.from * columns, columns);
-}
-
 void value(const real *const *in, real *const *out) {
     const real *W = in[0], *x = in[1], *b = in[2];
     real *y = out[0], *shared = scratch(1, In * O);

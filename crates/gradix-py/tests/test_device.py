@@ -182,3 +182,15 @@ def test_tensors_on_a_gpu_take_the_way_of_the_device(monkeypatch):
     arrays = [(list(array.shape), array.ctypes.data) for array in (X, Z, W)]
     call.run_on_device(arrays, [([40], result.ctypes.data)], "float64", 0)
     np.testing.assert_allclose(result, gx.compile(RBF)(X, Z, W), rtol=1e-12)
+
+
+@pytest.mark.parametrize("place", ["cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13"])
+def test_the_compiler_in_a_package_is_found(tmp_path, place):
+    file = tmp_path / "nvidia" / place
+    file.parent.mkdir(parents=True)
+    file.touch()
+    text = "import os; from gradix._device import find_compiler; find_compiler(); print(os.environ['GRADIX_NVRTC'])"
+    environment = {name: value for name, value in os.environ.items() if name != "GRADIX_NVRTC"}
+    environment["PYTHONPATH"] = str(tmp_path)
+    told = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == str(file)

@@ -176,14 +176,13 @@ def _empty(shape: Sequence[int], dtype: str, like: Any) -> Any:
 
 
 def find_compiler() -> None:
-    """Lets gradix find the run-time compiler in NVIDIA's Python package, unless the environment names one."""
+    """Lets gradix find the run-time compiler in NVIDIA's Python packages, unless the environment names one."""
     if "GRADIX_NVRTC" in os.environ:
         return
-    try:
-        spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
-    except ModuleNotFoundError:
-        return
+    spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or []) if spec else []:
-        for file in sorted(pathlib.Path(folder, "lib").glob("libnvrtc.so*")):
-            os.environ["GRADIX_NVRTC"] = str(file)
-            return
+        # `cuda_nvrtc` has that of CUDA 11 and 12, `cu13` that of CUDA 13.
+        for place in ("cu[0-9]*", "cuda_nvrtc"):
+            for file in sorted(pathlib.Path(folder).glob(f"{place}/lib/libnvrtc.so*")):
+                os.environ["GRADIX_NVRTC"] = str(file)
+                return

@@ -30,11 +30,12 @@ fn candidates() -> Vec<PathBuf> {
     folders.flat_map(|folder| names.map(|name| folder.join(name))).collect()
 }
 
-/// Where Python packages of the environment that is active have it.
+/// Where Python packages of the environment that is active have it: one for CUDA 11 and 12, another for 13.
 fn of_packages() -> Vec<PathBuf> {
     let roots = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let versions = roots.filter_map(|root| std::fs::read_dir(root.join("lib")).ok()).flatten().flatten();
-    versions.map(|version| version.path().join("site-packages/nvidia/cuda_nvrtc/lib")).collect()
+    let packages = versions.map(|version| version.path().join("site-packages/nvidia"));
+    packages.flat_map(|nvidia| ["cu13/lib", "cuda_nvrtc/lib"].map(|own| nvidia.join(own))).collect()
 }
 
 impl Compiler {
@@ -43,7 +44,7 @@ impl Compiler {
         let found = candidates().iter().find_map(|path| Compiler::open(path).ok());
         let missing = || {
             Note::new("there is no run-time compiler for CUDA (libnvrtc.so)")
-                .hint("`pip install nvidia-cuda-nvrtc-cu12` has one; name the file in $GRADIX_NVRTC")
+                .hint("`pip install nvidia-cuda-nvrtc` has one; name the file in $GRADIX_NVRTC")
         };
         found.ok_or_else(missing)
     }
