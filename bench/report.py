@@ -38,6 +38,36 @@ def write(run, folder, extra=""):
     plot(run, folder / name)
 
 
+def written(suite, folder):
+    """The run that stands in a folder, or nothing."""
+    file = folder / f"{PAGES[suite][0]}.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+def merged(earlier, run):
+    """One run of both, which must have been made in the same way: what the later one measured takes the place of the same."""
+    if earlier is None:
+        return run
+    for name in ("suite", "threads", "repeats", "small", "backend", "reference"):
+        if earlier[name] != run[name]:
+            raise SystemExit(f"the run to add to has {name} {earlier[name]}, not {run[name]}")
+    if earlier["machine"]["cpu"] != run["machine"]["cpu"]:
+        raise SystemExit(f"the run to add to was made on another machine: {earlier['machine']['cpu']}")
+    order = [each.id for each in workloads.load(run["small"], run["suite"])]
+
+    def both(what, key):
+        known = {key(entry) for entry in run[what]}
+        entries = [entry for entry in earlier.get(what, []) if key(entry) not in known] + run[what]
+        return sorted(entries, key=lambda entry: order.index(entry["workload"]))
+
+    load = max(earlier["machine"]["load"], run["machine"]["load"])
+    return {
+        **run, "machine": {**run["machine"], "load": load}, "peers": {**earlier["peers"], **run["peers"]},
+        "times": both("times", lambda entry: (entry["workload"], entry["dtype"], entry["what"], entry["peer"])),
+        "steps": both("steps", lambda entry: entry["workload"]),
+    }
+
+
 def text(run):
     """All tables, for the terminal."""
     parts = []
