@@ -190,7 +190,7 @@ fn programs_from_ranges_and_terms_keep_their_values() {
 }
 
 /// Programs whose recurrences run, at sizes at which they pay.
-const RUN: [&str; 14] = [
+const RUN: [&str; 15] = [
     "input x[N]; y[i in 0..N] = sum[k in 0..=i] x[k]",
     "input x[N], w[N]; y[i in 0..N] = sum[k in i + 1..N] x[k] / w[i]",
     "input x[N], a; y[i in 0..N] = sum[k in 0..=i] (a / 2)^(i - k) * x[k]",
@@ -201,6 +201,7 @@ const RUN: [&str; 14] = [
     "input x[N, M]; y[i in 0..N, j in 0..M] = sum[k in 0..=i, l in 0..=j] x[k, l]",
     "input x[N]; y = prod[k] (1.2 + x[k])",
     "input x[N]; y[i in 0..N] = prod[k in 0..=i] (1 + x[k] / 10)",
+    "input x[N], a[B]; y[b, i in 0..N] = prod[k in i..N] (1 + a[b] * x[k] / 10)",
     "input x[N]; y[i in 0..N] = max[k in 0..=i] x[k]; z[i in 0..N] = min[k in i..N] x[k] * y[k]",
     "input x[N], a[N]; s[i in 0..N] = sum[k in 0..=i] x[k]; h[t in 0..N] = a[t] * pad(h[t - 1], 0) + s[t]",
     "input x[N], w[N]; y = sum[i, k in 0..=i] w[i] * x[k]",
@@ -232,6 +233,36 @@ fn every_backend_agrees_with_the_oracle() {
                     assert!(alone == shared, "{text}, {what}: the number of threads changes the result");
                 }
             }
+        }
+    }
+}
+
+/// One factor that is 0 leaves its own derivative, two leave none.
+#[test]
+fn the_derivative_of_a_running_product_is_exact_where_factors_are_0() {
+    let texts = [
+        "input x[N]; y[i in 0..N] = prod[k in 0..=i] x[k]",
+        "input x[N]; y[i in 0..N] = prod[k in 0..=i] (1 + x[k] / 2)",
+        "input x[N], a[B]; y[b, i in 0..N] = prod[k in i..N] (a[b] + x[k])",
+        "input x[N], a[B]; y[b, i in 0..N] = prod[k in 0..i] (a[b] * x[k])",
+    ];
+    for text in texts {
+        let program = resolved(text, text).program;
+        let derivative = derive(&program, &Options::default()).unwrap().program;
+        let scanned = scanned(text, &derivative);
+        let given = [("N", 6), ("B", 2)].map(|(name, size)| (name.to_string(), size));
+        let known = given.iter().filter(|(name, _)| derivative.params.iter().any(|param| param.name == *name));
+        let known: Vec<_> = known.cloned().collect();
+        let [sizes, own] = [&derivative, &scanned].map(|program| sized(program, &known).unwrap());
+        assert!(has_more(&derivative, &scanned), "{text}");
+        for zeros in [&[][..], &[0], &[3], &[5], &[1, 4], &[0, 1, 5]] {
+            let mut inputs = values(&derivative, &sizes);
+            // Where the factor is 1 + x / 2 or a + x, -2 makes it 0.
+            let zero = if text.contains('+') { -2.0 } else { 0.0 };
+            zeros.iter().for_each(|&place| inputs.get_mut("x").unwrap().data[place] = zero);
+            inputs.entry("a".to_string()).and_modify(|a| a.data.fill(2.0));
+            let run = |program: &Program, sizes: &[Int]| interp(program, sizes, &inputs, Dtype::F64).unwrap().results;
+            agree(&format!("{text}, 0 at {zeros:?}"), &run(&scanned, &own), &run(&derivative, &sizes), 1e-14);
         }
     }
 }

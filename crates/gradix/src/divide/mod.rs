@@ -10,6 +10,7 @@
 mod accumulate;
 mod follow;
 mod named;
+mod results;
 mod segments;
 
 use crate::diagnostic::Diagnostic;
@@ -123,6 +124,7 @@ impl Window {
 /// Divides a program whose sizes have about these values.
 pub fn divide(program: &Program, given: &[Int], target: &Target) -> Result<Divided, Diagnostic> {
     let mut whole = named::before_levels(named::outside(program)?)?;
+    results::in_place(&mut whole);
     let sizes = estimate(&whole, given);
     let sums = accumulate::nested(&whole, &sizes, target);
     if !sums.is_empty() {

@@ -4,12 +4,15 @@
 //! sum[k in 0..=i] a^k * x[i - k]                       sum[k in 0..=i] a^(i - k) * x[k]
 //! sum[k in 0..N] (if k <= i then x[k] else z[k])       sum[k in 0..=i] x[k] + sum[k in i + 1..N] z[k]
 //! sum[i, k in 0..=i] w[i] * x[k]                       sum[i] S[i]  with  S[i] = sum[k in 0..=i] w[i] * x[k]
+//! sum[k in 0..=i] p[i, k],  p[i, k] = w[i] * x[k]      sum[k in 0..=i] w[i] * x[k]
 //! ```
 
 use super::Site;
+use super::place::{Place, place};
 use crate::domain::system;
 use crate::lift;
-use crate::program::{Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, TensorId};
+use crate::program::expr::Rewriter;
+use crate::program::{Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, TensorId, circles};
 use crate::simplify;
 
 /// Whether what a reduction is over, or what of it counts, depends on an output.
@@ -39,6 +42,32 @@ pub fn turned(program: &mut Program, definition: &Definition, output: usize) -> 
         }
     }
     found
+}
+
+/// The definition with what others compute for each value of an output and each term, in place of their elements; `None` if there
+/// is no such element.
+pub fn written_out(program: &mut Program, definition: &Definition, output: usize) -> Option<Definition> {
+    let (context, recurrent) = (program.size_context(), circles::recurrent(program));
+    let domain = [context.as_slice(), &definition.domain()].concat();
+    let at = Place { around: &definition.indices, domain: &domain, context: &context };
+    let is_both = |subscripts: &[Affine]| {
+        let uses = |index: usize| subscripts.iter().any(|subscript| subscript.uses_index(index));
+        uses(output) && (definition.rank..definition.indices.len()).any(uses)
+    };
+    let elements = program.exprs.accesses(definition.body).filter(|(_, subscripts)| is_both(subscripts));
+    let elements: Vec<_> = elements.map(|(tensor, subscripts)| (tensor, subscripts.to_vec())).collect();
+    let mut done = Vec::new();
+    for (tensor, subscripts) in elements.into_iter().filter(|(tensor, _)| !recurrent.contains_key(tensor)) {
+        if let Some(body) = program.definition_of(tensor).filter(|d| d.reduction.is_none()).map(|d| d.body) {
+            let element = program.exprs.access(tensor, subscripts.clone());
+            done.push((element, place(program, body, &subscripts, &at)?));
+        }
+    }
+    if done.is_empty() {
+        return None;
+    }
+    let body = Rewriter::with(done).copy(&mut program.exprs, definition.body);
+    Some(Definition { body, ..definition.clone() })
 }
 
 /// Pieces of a set in which conditions on indices that move have one outcome, with the body in each.

@@ -46,7 +46,7 @@ use crate::program::{
 use crate::simplify::{self, factor, settle};
 use crate::target::cost;
 use carry::{Carry, Recurrences};
-use forms::{is_grown, pieces, turned, with_part};
+use forms::{is_grown, pieces, turned, with_part, written_out};
 use growth::{Direction, growth, pinned};
 use place::{Place, place};
 use std::collections::{HashMap, HashSet};
@@ -71,7 +71,7 @@ pub fn scan(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> 
         return Ok(program.clone());
     }
     let ties = circles::circles(program).is_empty();
-    let mut next = if ties { prepared(program)? } else { program.clone() };
+    let mut next = if ties { with_named_terms(prepared(program)?)? } else { program.clone() };
     let mut found = false;
     for _ in 0..MAX_SWEEPS {
         let sizes = work::sizes(&next, &assumed);
@@ -86,6 +86,16 @@ pub fn scan(program: &Program, estimate: &[f64]) -> Result<Program, Diagnostic> 
     // The order of what was found is proven like that of every recurrence.
     let fine = found && order::order(&next).is_ok();
     Ok(if fine { next } else { program.clone() })
+}
+
+/// What is computed once for several reductions has a name: elements of it can be read at other steps.
+fn with_named_terms(mut program: Program) -> Result<Program, Diagnostic> {
+    let is_term = |d: &&Definition| program[d.tensor].kind == TensorKind::Nested && d.reduction.is_none();
+    let terms: Vec<TensorId> = program.definitions.iter().filter(is_term).map(|d| d.tensor).collect();
+    if !terms.is_empty() {
+        settle::name_some(&mut program, terms)?;
+    }
+    Ok(program)
 }
 
 /// Whether there is a reduction that it might pay to look at.
@@ -259,7 +269,8 @@ impl Sweep {
         }
         let definition = program.definition_of(tensor)?.clone();
         outputs.into_iter().find_map(|output| {
-            let forms = turned(program, &definition, output);
+            let mut forms = turned(program, &definition, output);
+            forms.extend(written_out(program, &definition, output));
             let sites: Vec<Site> = forms.iter().map(|form| Site::new(program, form, output)).collect();
             sites.iter().find_map(|site| {
                 let mut next = program.clone();

@@ -174,7 +174,7 @@ fn step_of(
             let more = difference(program, site, exponent).filter(|more| !site.moves(&program.exprs, *more))?;
             constant.then(|| power(&mut program.exprs, base, more, divides))?
         }
-        Expr::Access(tensor, subscripts) if !divides && program[tensor].kind == TensorKind::Nested => {
+        Expr::Access(tensor, subscripts) if !divides && program[tensor].kind != TensorKind::Input => {
             product_step(program, site, rows, tensor, &subscripts)?
         }
         _ => return None,
