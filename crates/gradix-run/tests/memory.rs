@@ -151,7 +151,8 @@ fn examples() -> Vec<(String, String, Sizes)> {
             (4, ..) => 100,
             _ => 48,
         };
-        found.push((example, text, names.iter().map(|name| (name.clone(), size(name))).collect()));
+        let sizes = names.iter().map(|name| (name.clone(), size(name))).collect();
+        found.push((example, text, sizes));
     }
     found
 }

@@ -4,7 +4,7 @@
 use super::scope::{Point, Scope, compare, definitions, inputs};
 use super::tape::{Slope, Tape, Value};
 use gradix::program::Program;
-use gradix::syntax::ast::{Ast, BinaryOp, CompareOp, Definition, Expr, ExprKind, ReduceOp, StatementKind};
+use gradix::syntax::ast::{Ast, BinaryOp, Definition, Expr, ExprKind, ReduceOp, StatementKind};
 use gradix_run::Array;
 use std::collections::{BTreeMap, HashMap};
 
