@@ -4,6 +4,5 @@
 #[path = "../support/noise.rs"]
 pub mod noise;
 
-#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../support/programs.rs"]
 pub mod programs;
