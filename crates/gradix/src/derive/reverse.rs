@@ -308,7 +308,7 @@ impl Reverse {
                 continue;
             };
             let mut path = flow.path.clone();
-            if masked && factor::can_be_infinite(&self.out.exprs, flow.value) {
+            if masked && factor::can_be_infinite(&self.out, flow.value) {
                 let zero = self.out.exprs.constant(0.0);
                 let nothing = build::equal(&mut self.out.exprs, value, zero);
                 path.values.insert(0, build::opposite(&mut self.out.exprs, nothing));

@@ -89,10 +89,21 @@ fn is_lower_bound(fact: &Constraint, id: ParamId) -> bool {
 /// ```
 pub fn requirements(program: &Program, context: &[Constraint]) -> Vec<Constraint> {
     let mut known = context.to_vec();
-    for (_, place) in open_places(program, context) {
+    // What one place requires can leave a single constraint of what another does.
+    loop {
+        let before = known.len();
+        require_each(program, &mut known);
+        if known.len() == before {
+            return known.split_off(context.len());
+        }
+    }
+}
+
+fn require_each(program: &Program, known: &mut Vec<Constraint>) {
+    for (_, place) in open_places(program, known) {
         for side in place.outside(program) {
-            let rows = [&known, &place.domain, std::slice::from_ref(&side)].concat();
-            if let Some(row) = single_requirement(&rows, &known)
+            let rows = [known.as_slice(), &place.domain, std::slice::from_ref(&side)].concat();
+            if let Some(row) = single_requirement(&rows, known)
                 // Rows say only a part of what a size is that is the smallest or largest of others.
                 && !extent::mentions_derived_size(program, &row.affine)
                 && !system::is_empty(&[known.as_slice(), std::slice::from_ref(&row)].concat())
@@ -101,7 +112,6 @@ pub fn requirements(program: &Program, context: &[Constraint]) -> Vec<Constraint
             }
         }
     }
-    known.split_off(context.len())
 }
 
 /// The one constraint on sizes that is the opposite of 'there are indices for which the rows hold'.

@@ -50,9 +50,11 @@ fn can_vanish(exprs: &Exprs, id: ExprId, domain: &[Constraint]) -> bool {
     }
 }
 
-/// Whether an expression reads a `max` or `min` that can be of nothing, and so infinite, also by way of other definitions.
+/// Whether an expression reads a `max` or `min` that can be of nothing, and so infinite, or what such a one was simplified
+/// to; also by way of other definitions.
 fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
-    if !program.definitions.iter().any(is_extreme) {
+    let is_number = |definition: &Definition| is_infinite(&program.exprs, definition.body);
+    if !program.definitions.iter().any(|definition| is_extreme(definition) || is_number(definition)) {
         return false;
     }
     let context = program.size_context();
@@ -60,9 +62,8 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
     let mut pending: Vec<&Definition> = Vec::new();
     for (tensor, _) in program.exprs.accesses(root) {
         let Some(definition) = program.definition_of(tensor) else { continue };
-        if is_extreme(definition)
-            && !is_never_empty(definition, &[context.as_slice(), &definition.output_domain()].concat())
-        {
+        let known = || [context.as_slice(), &definition.output_domain()].concat();
+        if is_number(definition) || is_extreme(definition) && !is_never_empty(definition, &known()) {
             return true;
         }
         if seen.insert(tensor) {
@@ -72,7 +73,8 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
     while let Some(reader) = pending.pop() {
         for (tensor, subscripts) in program.exprs.accesses(reader.body) {
             let Some(definition) = program.definition_of(tensor) else { continue };
-            if is_extreme(definition) && !is_filled_for(definition, subscripts, reader, &context) {
+            let is_empty = is_extreme(definition) && !is_filled_for(definition, subscripts, reader, &context);
+            if is_empty || is_number(definition) {
                 return true;
             }
             if seen.insert(tensor) {
@@ -81,6 +83,13 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
         }
     }
     false
+}
+
+/// Whether an infinite number that reads nothing, or a choice of such ones, is a factor of an expression.
+fn is_infinite(exprs: &Exprs, root: ExprId) -> bool {
+    let number = |id: &ExprId| exprs.as_constant(*id).is_some_and(|number| !number.is_finite());
+    let parts = Product::of(exprs, root);
+    parts.parts().any(|(part, _)| !reads(exprs, part) && exprs.postorder(part).iter().any(number))
 }
 
 fn is_extreme(definition: &Definition) -> bool {
@@ -147,9 +156,11 @@ pub fn innermost_count(
 }
 
 /// Whether an expression can be infinite or NaN where the tensors that it reads are finite.
-pub fn can_be_infinite(exprs: &Exprs, root: ExprId) -> bool {
+pub fn can_be_infinite(program: &Program, root: ExprId) -> bool {
+    let exprs = &program.exprs;
     let grows = |op: UnaryOp| op.row().finite == Finite::UntilOverflow;
     has_pole(exprs, root)
+        || reads_empty_extreme(program, root)
         || exprs.postorder(root).iter().any(|id| matches!(exprs[*id], Expr::Unary(op, _) if grows(op)))
 }
 
