@@ -262,7 +262,7 @@ impl Subject<'_> {
             let fixed = declared.and_then(|p| p.bounds.iter().find(|(op, _)| *op == CompareOp::Eq));
             let small = noise::at(plan.seed, &name, trial) as i64 & i64::MAX;
             let size = match fixed {
-                Some((_, value)) => Scope { sizes: sizes.clone(), shapes: HashMap::new() }.integer(value, &[]).unwrap(),
+                Some((_, value)) => Scope { sizes: sizes.clone(), ..Scope::default() }.integer(value, &[]).unwrap(),
                 None if plan.small && trial < 3 => [1, 2, 0][trial],
                 None if trial % 3 == 2 => small % 3,
                 None => 1 + small % 5,

@@ -16,9 +16,12 @@ pub type Point = Vec<(String, i64)>;
 pub const OUT_OF_REACH: &str = "out of reach";
 
 /// Sizes and the shapes of tensors.
+#[derive(Default)]
 pub struct Scope {
     pub sizes: BTreeMap<String, i64>,
     pub shapes: HashMap<String, Vec<i64>>,
+    /// Of every dimension, 1 if its extent is written as a number: there, `wrap` goes round as often as it takes.
+    pub numbers: HashMap<String, Vec<i64>>,
 }
 
 pub fn params(ast: &Ast) -> impl Iterator<Item = &ParamDeclaration> {
@@ -42,6 +45,24 @@ pub fn definitions(ast: &Ast) -> impl Iterator<Item = &Definition> {
         StatementKind::Definition(definition) => Some(definition),
         _ => None,
     })
+}
+
+/// Which extents are written as numbers, or are those of a tensor where they are.
+fn numbers(ast: &Ast) -> HashMap<String, Vec<i64>> {
+    let mut found = Scope::default();
+    for input in inputs(ast) {
+        let flags = input.extents.iter().map(|e| i64::from(found.integer(e, &[]).is_some())).collect();
+        found.shapes.insert(input.name.text.clone(), flags);
+    }
+    for definition in definitions(ast) {
+        let flag = |binder: &Binder| match &binder.range {
+            Some(range) => i64::from(found.integer(&range.high, &[]).is_some()),
+            None => found.bare_use(&binder.name.text, &definition.body, false).unwrap_or(0),
+        };
+        let flags = definition.indices.iter().map(flag).collect();
+        found.shapes.insert(definition.name.text.clone(), flags);
+    }
+    found.shapes
 }
 
 /// Every size, declared or first met in an extent.
@@ -88,7 +109,7 @@ pub fn parts(expr: &Expr) -> Vec<&Expr> {
 impl Scope {
     /// Sizes and the shapes of all inputs and definitions.
     pub fn new(ast: &Ast, sizes: &BTreeMap<String, i64>) -> Self {
-        let mut scope = Scope { sizes: sizes.clone(), shapes: HashMap::new() };
+        let mut scope = Scope { sizes: sizes.clone(), numbers: numbers(ast), ..Scope::default() };
         for input in inputs(ast) {
             let extent = |e: &Expr| scope.integer(e, &[]).expect("an extent").max(0);
             let shape = input.extents.iter().map(extent).collect();
@@ -143,17 +164,17 @@ impl Scope {
     }
 
     /// A subscript, in a dimension of this extent; `Err` where `wrap` or `reflect` is too far out.
-    pub fn subscript(&self, expr: &Expr, point: &[(String, i64)], extent: i64) -> Result<i64, ()> {
+    pub fn subscript(&self, expr: &Expr, point: &[(String, i64)], (extent, far): (i64, bool)) -> Result<i64, ()> {
         let ExprKind::Call { function, arguments } = &expr.kind else {
             return self.integer(expr, point).ok_or(());
         };
-        let first = self.subscript(&arguments[0], point, extent)?;
+        let first = self.subscript(&arguments[0], point, (extent, far))?;
         let rest: Vec<i64> =
-            arguments[1..].iter().map(|e| self.subscript(e, point, extent)).collect::<Result<_, _>>()?;
+            arguments[1..].iter().map(|e| self.subscript(e, point, (extent, far))).collect::<Result<_, _>>()?;
         Ok(match (function.text.as_str(), rest.as_slice()) {
             ("clamp", []) => first.max(0).min(extent - 1),
             ("clamp", &[low, high]) => first.max(low).min(high),
-            ("wrap", []) if (-extent..2 * extent).contains(&first) => first.rem_euclid(extent),
+            ("wrap", []) if far && extent > 0 || (-extent..2 * extent).contains(&first) => first.rem_euclid(extent),
             ("reflect", []) if first.abs() <= 2 * (extent - 1) && first > -extent => {
                 let up = first.abs();
                 if up < extent { up } else { 2 * (extent - 1) - up }
@@ -167,8 +188,9 @@ impl Scope {
     /// The place that an access reads, if it is inside the tensor.
     pub fn place(&self, name: &str, subscripts: &[Expr], point: &[(String, i64)]) -> Result<Option<usize>, ()> {
         let mut place = Some(0usize);
-        for (subscript, &extent) in subscripts.iter().zip(&self.shapes[name]) {
-            let at = self.subscript(subscript, point, extent)?;
+        for (dimension, (subscript, &extent)) in subscripts.iter().zip(&self.shapes[name]).enumerate() {
+            let far = self.numbers.get(name).is_some_and(|numbers| numbers[dimension] == 1);
+            let at = self.subscript(subscript, point, (extent, far))?;
             place = place.filter(|_| (0..extent).contains(&at)).map(|place| place * extent as usize + at as usize);
         }
         Ok(place)

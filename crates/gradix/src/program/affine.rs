@@ -145,7 +145,15 @@ impl Affine {
         Affine { terms: terms.into(), constant: &self.constant + factor * &other.constant }
     }
 
-    /// `⌊self / divisor⌋` for a positive divisor, in canonical form: what divides evenly comes out.
+    /// Whether all terms are negative; without sizes, the first is enough: `(k - i) // 2` is written with `(i - k + 1) // 2`.
+    fn is_falling(&self) -> bool {
+        let has_sizes = self.terms().iter().any(|(atom, _)| matches!(atom, Atom::Param(_)));
+        let mut leading = self.terms().iter().take(if has_sizes { usize::MAX } else { 1 });
+        !self.terms().is_empty() && leading.all(|(_, coefficient)| *coefficient < Int::ZERO)
+    }
+
+    /// `⌊self / divisor⌋` for a positive divisor, in canonical form: what divides evenly comes out, and so does the
+    /// sign of what falls.
     pub fn floor_div(&self, divisor: &Int) -> Self {
         if *divisor == Int::ONE {
             return self.clone();
@@ -173,6 +181,11 @@ impl Affine {
         {
             let merged = inner.add_scaled(&Int::ONE, &Affine::constant(c * &reduced.constant));
             return outside + merged.floor_div(&(c * divisor));
+        }
+        if reduced.is_falling() {
+            // `⌊-e / c⌋ = -⌊(e + c - 1) / c⌋`
+            let negated = (-reduced).shift(&divisor - Int::ONE);
+            return outside - negated.floor_div(&divisor);
         }
         outside + Affine::atom(Atom::Floor(Arc::new(reduced), divisor))
     }
@@ -399,6 +412,14 @@ mod tests {
         assert_eq!(i().scale(&two).shift(1).floor_div(&two), i());
         assert_eq!(i().shift(3).floor_div(&two), i().shift(1).floor_div(&two).shift(1));
         assert_eq!(i().scale(&two).shift(3).floor_div(&Int::from(4)), i().shift(1).floor_div(&two));
+    }
+
+    #[test]
+    fn the_sign_of_what_falls_comes_out_of_a_floor() {
+        let (two, six) = (Int::from(2), Int::from(6));
+        assert_eq!((-i()).floor_div(&two), -i().shift(1).floor_div(&two));
+        let mirrored = Affine::constant(5) - (-i()).shift(1).remainder(&six);
+        assert_eq!(mirrored, i().shift(4).remainder(&six));
     }
 
     #[test]

@@ -384,8 +384,29 @@ impl<'a> Printer<'a> {
         for (subscript, extent) in subscripts.iter().zip(extents).filter(|_| tells) {
             self.see(subscript, extent);
         }
-        let subscripts = subscripts.iter().map(|s| self.affine(s)).collect();
-        Ok(element(text, subscripts))
+        let shown = subscripts.iter().enumerate().map(|(dimension, subscript)| {
+            match extents.get(dimension).and_then(|extent| self.wrapped(subscript, extent)) {
+                Some(inner) => call("wrap", vec![self.affine(&inner)]),
+                None => self.affine(subscript),
+            }
+        });
+        Ok(element(text, shown.collect()))
+    }
+
+    /// What `wrap` takes in a dimension whose extent is a number: a remainder of indices that are not much further apart.
+    fn wrapped(&self, subscript: &Affine, extent: &Affine) -> Option<Affine> {
+        let n = extent.as_constant()?;
+        let (factor, inner, c) = find_remainder(subscript)?;
+        let whole = factor.is_one() && c == *n && inner.remainder(n) == *subscript;
+        let unit = inner
+            .terms()
+            .iter()
+            .all(|(atom, step)| matches!(atom, Atom::Index(_)) && (step.is_one() || *step == Int::NEG_ONE));
+        let nearest = match inner.offset() + inner.offset() > *n {
+            true => inner.shift(-n.clone()),
+            false => inner,
+        };
+        (whole && unit && nearest.as_index().is_none()).then_some(nearest)
     }
 
     /// Takes note of a subscript that can tell a range.
@@ -573,10 +594,22 @@ fn find_remainder(affine: &Affine) -> Option<(Int, Affine, Int)> {
         Atom::Floor(inner, c) if factor % c == Int::ZERO => {
             let multiple = -(factor / c);
             let rest = affine.add_scaled(&-multiple.clone(), &inner.remainder(c));
-            (rest.terms().len() < affine.terms().len()).then(|| (multiple, (**inner).clone(), c.clone()))
+            let shorter = |rest: &Affine| rest.terms().len() < affine.terms().len();
+            // `5 - (i + 4) % 6` is `(1 - i) % 6`: of both, that beside the smaller number.
+            let falling = (-(**inner).clone()).shift(c - Int::ONE);
+            let beside = affine.add_scaled(&multiple, &falling.remainder(c));
+            let is_nearer = multiple < Int::ZERO && magnitude(beside.offset()) < magnitude(rest.offset());
+            if is_nearer && shorter(&beside) {
+                return Some((-multiple, falling, c.clone()));
+            }
+            shorter(&rest).then(|| (multiple, (**inner).clone(), c.clone()))
         }
         Atom::Floor(..) | Atom::Index(_) | Atom::Param(_) => None,
     })
+}
+
+fn magnitude(number: &Int) -> Int {
+    if *number < Int::ZERO { -number.clone() } else { number.clone() }
 }
 
 fn atom_ast(params: &[Param], names: &[String], atom: &Atom) -> ast::Expr {

@@ -4,6 +4,7 @@
 //! sum[k] (if k <= i then x[k] else 0) sum[k in 0..=i] x[k]        a choice becomes a bound
 //! sum[k, k <= i] x[k]                 sum[k in 0..=i] x[k]        a condition becomes a bound
 //! sum[k, 2*(k // 3) >= i] x[k]        sum[k in 3*((i + 1) // 2)..N] x[k]    so does one on a quotient
+//! sum[k in 3*i..3*i + 3] x[k // 3]    sum[k in 3*i..3*i + 3] x[i] a quotient with one value is it
 //! sum[k in 0..=min(i, N - 1)] x[k]    sum[k in 0..=i] x[k]        a bound that never binds goes
 //! sum[k in i..=i] x[k]                x[i]                        one point
 //! sum[k in 5..3] x[k]                 0                           no point
@@ -29,7 +30,15 @@ pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Defi
         }
         let mut definition = program.definitions[place].clone();
         let outer = [context, &definition.output_domain()].concat();
-        let rules = [no_point, choice_to_bounds, quotients_to_bounds, conditions_to_bounds, without_slack, one_point];
+        let rules = [
+            no_point,
+            choice_to_bounds,
+            quotients_to_bounds,
+            conditions_to_bounds,
+            fixed_quotients,
+            without_slack,
+            one_point,
+        ];
         let applied = rules.iter().filter(|rule| rule(&mut program.exprs, &mut definition, &outer)).count();
         if applied > 0 {
             program.definitions[place] = definition;
@@ -231,6 +240,52 @@ fn quotient_bounds(condition: &Constraint, index: usize) -> Option<Range> {
         false => (high.map(|high| up(-high, &-s.clone())), low.map(|low| (-low).floor_div(&-s.clone()))),
     };
     Some(Range { low: low.into_iter().collect(), high: high.into_iter().collect() })
+}
+
+/// A quotient that is the same at both ends of an index's range is what it is there.
+fn fixed_quotients(exprs: &mut Exprs, definition: &mut Definition, _: &[Constraint]) -> bool {
+    let mut fixed = Fixed(definition.indices.clone());
+    let body = Rewriter::default().rewrite(exprs, definition.body, &mut fixed);
+    let mut new = Definition { body, ..definition.clone() };
+    new.conditions.iter_mut().for_each(|c| *c = c.rebuilt(fixed.affine(&c.affine)));
+    new.conditions.retain(|c| c.decided() != Some(true));
+    new.indices[new.rank..].iter_mut().for_each(|index| index.range = index.range.map(|bound| fixed.affine(bound)));
+    let changed = new != *definition;
+    *definition = new;
+    changed
+}
+
+/// Replaces quotients of indices with these ranges.
+struct Fixed(Vec<Index>);
+
+impl Fixed {
+    /// The value of `⌊inner / c⌋`, if an index does not matter for it.
+    fn quotient(&self, inner: &Affine, c: &Int) -> Option<Affine> {
+        let Fixed(indices) = self;
+        (0..indices.len()).rev().find_map(|position| {
+            let step = inner.step_of(position);
+            if step.is_zero() || inner.divides_index(position) {
+                return None;
+            }
+            let rest = inner.add_scaled(&-step.clone(), &Affine::index(position));
+            let at = |bound: &Affine| rest.add_scaled(&step, bound).floor_div(c);
+            let Range { low, high } = &indices[position].range;
+            let highest: Vec<Affine> = high.iter().map(at).collect();
+            low.iter().map(at).find(|lowest| highest.contains(lowest))
+        })
+    }
+}
+
+impl Rules for Fixed {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.substitute(&mut |atom| match atom {
+            Atom::Floor(inner, c) => self.quotient(inner, c),
+            Atom::Index(_) | Atom::Param(_) => None,
+        })
+    }
+    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
+        build::index(exprs, affine)
+    }
 }
 
 /// Of several bounds, one that another is always stricter than goes.
