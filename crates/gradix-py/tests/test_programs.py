@@ -175,7 +175,7 @@ p = gx.compile("input x[N]; y[i] = sum[j] exp(sin(x[i] * x[j]))", backend=sys.ar
 p(np.ones(8))
 try:
     print("begun", flush=True)
-    p(np.ones(150000))
+    p(np.ones(300000))
 except KeyboardInterrupt:
     print("stopped", flush=True)
     assert np.isfinite(p(np.ones(8))).all()

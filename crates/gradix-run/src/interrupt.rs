@@ -1,8 +1,11 @@
 //! Stopping what takes long: the thread that calls asks, now and then, whether to go on.
 //!
-//! It asks between items of work, and while it waits for the interpreter. What was computed by then is lost.
+//! It asks between items of work, inside of those of the vm, and while it waits for the interpreter. What was computed by
+//! then is lost.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gradix::diagnostic::Diagnostic;
@@ -18,6 +21,8 @@ type Question = fn() -> bool;
 
 thread_local! {
     static QUESTION: Cell<Option<(Question, Instant)>> = const { Cell::new(None) };
+    /// Says whether what this thread has a share in was stopped.
+    static STOPPED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
 /// Runs something that stops soon after `asked`, which this thread calls meanwhile, says so.
@@ -46,6 +51,30 @@ pub fn is_due() -> bool {
     let stop = asked();
     QUESTION.set(Some((asked, Instant::now())));
     stop
+}
+
+/// Runs this thread's share of a computation, which `stopped` stops; on the thread that calls, so does what it asks.
+pub fn shared(stopped: &Arc<AtomicBool>, run: impl FnOnce()) {
+    struct Restore(Option<Arc<AtomicBool>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            STOPPED.replace(self.0.take());
+        }
+    }
+    let _after_panics_too = Restore(STOPPED.replace(Some(stopped.clone())));
+    run();
+}
+
+/// Whether the computation that this thread has a share in is to stop: then nobody will look at its results.
+pub fn is_stopped() -> bool {
+    STOPPED.with_borrow(|stopped| {
+        stopped.as_ref().is_some_and(|stopped| {
+            if is_due() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            stopped.load(Ordering::Relaxed)
+        })
+    })
 }
 
 /// What a computation that was stopped gives.

@@ -23,7 +23,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -115,26 +115,27 @@ impl Pool {
         });
     }
 
-    /// The same item by item, until the caller, which is thread 0, is asked to stop.
+    /// The same item by item, until the caller, which is thread 0, is asked to stop, or an item finds that it is.
     fn share_until_stopped(
         &'static self,
         threads: usize,
         items: usize,
         body: &(dyn Fn(usize, Range<usize>) + Sync),
     ) -> bool {
-        let stopped = AtomicBool::new(false);
-        self.share_items(threads, items, &|thread, range| {
-            for item in range {
-                if thread == 0 && interrupt::is_due() {
-                    stopped.store(true, Ordering::Relaxed);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let items_of_thread = |thread: usize, range: Range<usize>| {
+            interrupt::shared(&stopped, || {
+                for item in range {
+                    if interrupt::is_stopped() {
+                        return;
+                    }
+                    body(thread, item..item + 1);
                 }
-                if stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                body(thread, item..item + 1);
-            }
-        });
-        !stopped.into_inner()
+            });
+        };
+        // The caller asks while it waits for others, too.
+        interrupt::shared(&stopped, || self.share_items(threads, items, &items_of_thread));
+        !stopped.load(Ordering::Relaxed)
     }
 
     /// Calls `body(0)` here and, on those workers that come before it is done, `body(1)`, … below `threads`.
@@ -170,7 +171,9 @@ impl Pool {
         let mut state = self.state.fetch_and(!OPEN, Ordering::AcqRel);
         let start = Instant::now();
         while state & ACTIVE != 0 {
-            wait(start, threads);
+            // They may be at long items.
+            interrupt::is_stopped();
+            wait(start, threads, || thread::park_timeout(interrupt::PERIOD));
             state = self.state.load(Ordering::Acquire);
         }
     }
@@ -237,7 +240,7 @@ impl Pool {
             if generation != seen {
                 return generation;
             }
-            wait(start, threads);
+            wait(start, threads, thread::park);
         }
     }
 
@@ -255,11 +258,11 @@ impl Pool {
     }
 }
 
-/// A moment, for one of several threads that has been waiting since `start`.
-fn wait(start: Instant, threads: usize) {
+/// A moment, for one of several threads that has been waiting since `start`; where that is long, it sleeps.
+fn wait(start: Instant, threads: usize, sleep: impl Fn()) {
     let (waited, many) = (start.elapsed(), threads > default_threads());
     match waited {
-        _ if waited > if many { STAY_AMONG_MANY } else { STAY } => thread::park(),
+        _ if waited > if many { STAY_AMONG_MANY } else { STAY } => sleep(),
         _ if many && waited > WATCH => thread::yield_now(),
         _ => std::hint::spin_loop(),
     }
@@ -402,6 +405,38 @@ mod tests {
         }
         assert!(interrupt::unless(|| false, || share_items(2, 5, &slow)));
         assert!(share_items(2, 5, &slow));
+    }
+
+    #[test]
+    fn an_item_can_find_that_it_is_to_stop() {
+        let waits = |_, _: Range<usize>| {
+            while !interrupt::is_stopped() {
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        for threads in [1, 2] {
+            assert!(!interrupt::unless(|| true, || share_items(threads, 2, &waits)));
+            assert!(!interrupt::is_stopped());
+        }
+    }
+
+    #[test]
+    fn a_caller_that_waits_for_a_long_item_is_asked_to_stop() {
+        let joined = AtomicBool::new(false);
+        let items = |thread, _: Range<usize>| match thread {
+            0 => thread::sleep(Duration::from_millis(1)),
+            _ => {
+                joined.store(true, Ordering::Relaxed);
+                while !interrupt::is_stopped() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+        };
+        // Another test may have the pool for a while.
+        while !joined.load(Ordering::Relaxed) {
+            let all = interrupt::unless(|| true, || share_items(2, 8, &items));
+            assert!(!all || !joined.load(Ordering::Relaxed));
+        }
     }
 
     #[test]

@@ -3,9 +3,10 @@
 #![allow(unsafe_code, reason = "the arrays are given by pointers")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradix_run::function::How;
-use gradix_run::{Backend, Function, View};
+use gradix_run::{Backend, Function, View, interrupt};
 
 const TEXT: &str = "input x[N, D], z[M, D], w[M]; y[i] = sum[j] exp(-sum[d] (x[i, d] - z[j, d])^2) * w[j]";
 const HOW: How = How { backend: Backend::Vm, threads: Some(2) };
@@ -110,4 +111,28 @@ fn shapes_that_do_not_fit_are_refused() {
     let function = function(TEXT);
     let errors = function.bind(&[Some(&[5, 3]), Some(&[4, 2]), Some(&[4])], &[]).unwrap_err();
     assert_eq!(errors[0].code, "wrong-shape");
+}
+
+/// All steps of a recurrence are one item of work, and so is a long sum beside others.
+#[test]
+fn a_caller_that_is_asked_to_stop_does_not_wait_for_an_item() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let programs = [
+        "input x[N]; h[t in 0..5000000] = sin(x[0] + pad(h[t - 1], 0)); y = h[4999999]",
+        "input x[N]; y[i] = sum[j in 0..30000, k in 0..30000] sin(x[i] * j + k)",
+    ];
+    for text in programs {
+        let function = function(text);
+        let data = numbers(2);
+        let bound = function.bind(&[Some(&[2])], &[]).unwrap();
+        let views = [View::strided(data.as_ptr(), &[2], &[1])];
+        let mut results: Vec<Vec<f64>> = bound.outputs.iter().map(|shape| vec![0.0; shape.iter().product()]).collect();
+        let pointers: Vec<*mut f64> = results.iter_mut().map(|result| result.as_mut_ptr()).collect();
+        // SAFETY: the view and the results are as large as the arrays.
+        let run = || unsafe { function.run(&bound, HOW, &views, &pointers) };
+        // The first time may be before the item.
+        ASKED.store(0, Ordering::Relaxed);
+        let outcome = interrupt::unless(|| ASKED.fetch_add(1, Ordering::Relaxed) > 1, run);
+        assert_eq!(outcome.unwrap_err().code, interrupt::INTERRUPTED, "{text}");
+    }
 }

@@ -43,10 +43,11 @@ pub mod timings;
 pub mod transform;
 pub mod waves;
 
-pub use compile::{Compiled, compile, is_little};
+pub use compile::{Compiled, compile};
 pub use derive::derive;
 pub use diagnostic::{Diagnostic, Result};
 pub use economise::economise;
+pub use economise::is_little;
 pub use gradix_int::Int;
 pub use lower::lower;
 pub use program::Program;

@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 /// The loops of a schedule.
 ///
 /// ```
-/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{Manner, arrange, name, schedule}, target::AVX512};
+/// use gradix::{domain::estimate::estimate, lower, nest::{Real, print}, schedule::{Manner, arrange, schedule}, target::AVX512};
 /// let ast = gradix::syntax::parse("input x[N, K], w[K]; y[i] = sum[k] x[i, k] * w[k]").unwrap();
-/// let named = name(&gradix::resolve(&ast, &[]).unwrap().program).unwrap();
-/// let sizes = estimate(&named, &[1000.into(), 100.into()]);
-/// let arranged = arrange(&named, &sizes, Real::F64, &AVX512);
-/// let schedule = schedule(&arranged, &sizes, (Real::F64, &AVX512), Manner::Shared);
+/// let (given, machine) = ([1000.into(), 100.into()], (Real::F64, &AVX512));
+/// let program = gradix::resolve(&ast, &[]).unwrap().program;
+/// let arranged = arrange(&program, &given, machine, Manner::Shared).unwrap();
+/// let schedule = schedule(&arranged, &estimate(&arranged, &given), machine, Manner::Shared);
 /// let nest = lower(&arranged, &schedule, &AVX512);
 /// assert!(print(&nest).contains("sum k in 0..=K - 1 lanes"));
 /// ```

@@ -8,8 +8,9 @@ use super::linear::Linear;
 use super::loops::{View, transfer};
 use super::real::Real;
 
-/// The most runs of terms that are listed.
+/// The most runs of terms that are listed, and the most terms of several runs: an instruction can't be stopped.
 const MOST_RUNS: usize = 256;
+const MOST_TERMS: usize = 1 << 20;
 
 impl<T: Real> Machine<T> {
     /// The rows and lanes that an instruction works on.
@@ -78,8 +79,10 @@ impl<T: Real> Machine<T> {
             let (low, high) = range.at(&self.point);
             self.terms.push((*variable, (high - low + 1).max(0) as usize));
         }
-        let outer = &self.terms[..loops.len() - 1];
-        if outer.iter().fold(1usize, |runs, (_, count)| runs.saturating_mul(*count)) > MOST_RUNS {
+        let (terms, outer) = (self.terms.iter(), self.terms[..loops.len() - 1].iter());
+        let product =
+            |counts: std::slice::Iter<'_, (usize, usize)>| counts.fold(1, |all: usize, (_, n)| all.saturating_mul(*n));
+        if product(outer.clone()) > MOST_RUNS || outer.len() > 0 && product(terms) > MOST_TERMS {
             return false;
         }
         loops.iter().for_each(|l| self.point[l.variable] = l.range.at(&self.point).0);

@@ -175,6 +175,9 @@ impl<T: Real> Leaf<'_, T> {
             false => 1,
         };
         for value in (low..=high).step_by(most) {
+            if self.machine.is_stopped(self.machine.rows * self.machine.lanes) {
+                break;
+            }
             self.machine.point[variable] = value;
             if most > 1 {
                 self.machine.rows = most.min((high - value + 1) as usize);
@@ -282,7 +285,7 @@ impl<T: Real> Leaf<'_, T> {
             self.levels(1);
         }
         let mut lane = low;
-        while lane <= high {
+        while lane <= high && !self.machine.is_stopped(self.machine.rows * width) {
             self.machine.point[variable] = lane;
             self.machine.lanes = width.min((high - lane + 1) as usize);
             lane += width as i64;

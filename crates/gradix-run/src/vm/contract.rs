@@ -343,6 +343,9 @@ impl<T: Real> Leaf<'_, T> {
     fn tiles(&mut self, rows: Block, lanes: Block, vectors: usize) {
         let [height, width] = tile::size::<T>(self.machine.level, vectors);
         let terms = self.count();
+        if self.machine.is_stopped(rows.count * lanes.count * terms) {
+            return;
+        }
         let (target, strides) = self.target(rows, lanes);
         let in_place = self.contraction.in_place.then(|| self.find(1, lanes));
         let rows_in_place = self.contraction.rows_in_place.then(|| self.find(0, rows));
@@ -396,6 +399,9 @@ impl<T: Real> Leaf<'_, T> {
         let offsets = self.terms.deltas.each_ref().map(Vec::as_ptr);
         let [height, width] = tile::dots(self.machine.level);
         for row in (0..rows.count).step_by(height) {
+            if self.machine.is_stopped(height * columns.count * terms * self.terms.lanes) {
+                return;
+            }
             for column in (0..columns.count).step_by(width) {
                 let operands = [at(0, row), at(1, column)];
                 let to = target.wrapping_offset(row as isize * strides[0] + column as isize * strides[1]);
@@ -446,6 +452,9 @@ impl<T: Real> Leaf<'_, T> {
 
     /// Packs some rows or lanes of the terms at hand: tile by tile, term by term.
     fn pack(&mut self, side: usize, block: Block, width: usize, panel: *mut T) {
+        if self.machine.is_stopped(block.count * self.count()) {
+            return;
+        }
         if self.contraction.sides[side].plain.is_none() {
             return self.compute(side, block, width, panel);
         }

@@ -12,6 +12,7 @@ use super::loops::{Terms, View, exp_vectors, mask, reduce_rows, update};
 use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
 use super::vector::{Rule, Step, Vector, WIDEST, with_rule};
+use crate::interrupt;
 use gradix::program::{BinaryOp, Comparison, UnaryOp};
 
 /// The most rows of a block.
@@ -76,6 +77,26 @@ pub struct Machine<T> {
     pub lane: usize,
     /// The distance of the rows of a block.
     pub pitch: usize,
+    /// The points since it was last asked whether to stop.
+    pub points: usize,
+    /// It is to stop: nobody will look at what it computes.
+    pub stopped: bool,
+}
+
+/// It is asked whether to stop once in so many points, which are some microseconds to some milliseconds of work.
+const POINTS_UNTIL_ASKED: usize = 1 << 18;
+
+impl<T> Machine<T> {
+    /// Whether what is computed here is of no use any more, given that so many points are about to be computed.
+    #[inline(always)]
+    pub fn is_stopped(&mut self, points: usize) -> bool {
+        self.points = self.points.saturating_add(points);
+        if self.points > POINTS_UNTIL_ASKED {
+            self.points = 0;
+            self.stopped |= interrupt::is_stopped();
+        }
+        self.stopped
+    }
 }
 
 /// Memory of a thread's own. It is kept from one run to the next.
@@ -129,6 +150,10 @@ pub fn execute_inner<T: Real>(machine: &mut Machine<T>, context: &Context<'_, T>
     let to = machine.view(context, Source::Accumulator, Domain::Block);
     let shape = (machine.rows, machine.lanes);
     let operands = inner.operands.map(|source| machine.terms(context, source));
+    let points = [machine.runs.len(), count, shape.1].iter().fold(shape.0, |points, n| points.saturating_mul(*n));
+    if machine.is_stopped(points) {
+        return;
+    }
     let terms = Terms { runs: &machine.runs, count, steps, start };
     match context.grouping.folded {
         true => fold(machine.level, inner.rule, shape.0, to, operands, terms),

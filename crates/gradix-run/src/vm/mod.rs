@@ -149,6 +149,8 @@ impl<T: Real> Vm<T> {
             lanes: 1,
             lane: 0,
             pitch: 1,
+            points: 0,
+            stopped: false,
         };
         for (place, &time) in self.times.iter().enumerate() {
             machine.point[plan.variables - self.times.len() + place] = sizes[time];
@@ -185,7 +187,7 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
             Part::Tile { variable, range, size, steps } => {
                 let (low, high) = range.at(&machine.point);
                 let mut value = low;
-                while value <= high {
+                while value <= high && !machine.is_stopped(1) {
                     machine.point[*variable] = value;
                     run_parts(steps, machine);
                     value += size;

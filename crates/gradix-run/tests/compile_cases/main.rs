@@ -17,10 +17,10 @@ mod writes;
 
 use cases::Case;
 use gradix::compile::{self, Compiled};
+use gradix::domain::estimate::extents;
 use gradix::domain::sizes::{Known, bind, choose};
 use gradix::nest::{Real, Step, Verified, verify};
 use gradix::program::{Affine, ParamKind, Program};
-use gradix::schedule::extents;
 use gradix::syntax::parse;
 use gradix::{Int, Target, derive, emit, resolve};
 use gradix_run::Element;

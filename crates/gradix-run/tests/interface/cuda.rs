@@ -44,7 +44,7 @@ fn sizes_that_32_bits_do_not_hold_are_refused() {
     let (program, _) = resolved("input x[N]; y[i] = 2 * x[i]", false);
     let subject = Subject::made_for("large", program, Real::F32, &SM_90);
     let text = subject.interface().cuda();
-    assert!(text.contains("if (plan.temporary > (size_t)PTRDIFF_MAX || (sizeof(gx_whole) == 4 && !gx_fits(plan)))"));
+    assert!(text.contains("if (plan->temporary > (size_t)PTRDIFF_MAX || (sizeof(gx_whole) == 4 && !gx_fits(*plan)))"));
 }
 
 /// Builds a program with these options, runs it, and holds what it prints to the oracle.

@@ -9,9 +9,13 @@
 
 mod accumulate;
 mod follow;
+mod launches;
+pub mod levels;
 mod named;
 mod results;
 mod segments;
+
+pub use launches::with_fewer_launches;
 
 use crate::diagnostic::Diagnostic;
 use crate::domain::estimate::estimate;
@@ -21,7 +25,7 @@ use crate::domain::{extent, system};
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Places, Program, Tensor,
-    TensorId, TensorKind, distinct, names, verify,
+    TensorId, TensorKind, circles, distinct, names, verify,
 };
 use crate::simplify;
 use crate::target::Target;
@@ -121,8 +125,11 @@ impl Window {
     }
 }
 
-/// Divides a program whose sizes have about these values.
+/// Divides a program whose sizes have about these values; one without recurrences is a single part.
 pub fn divide(program: &Program, given: &[Int], target: &Target) -> Result<Divided, Diagnostic> {
+    if circles::circles(program).is_empty() {
+        return Ok(undivided(program));
+    }
     let mut whole = named::before_levels(named::outside(program)?)?;
     results::in_place(&mut whole);
     let sizes = estimate(&whole, given);
@@ -159,6 +166,14 @@ pub fn divide(program: &Program, given: &[Int], target: &Target) -> Result<Divid
     let sizes = estimate(&divided.whole, given);
     segments::segment(&mut divided, &sizes, target.memory_bytes);
     Ok(divided)
+}
+
+fn undivided(program: &Program) -> Divided {
+    let (inputs, outputs) = (program.inputs().collect(), program.outputs.clone());
+    let fixed = vec![Vec::new(); outputs.len()];
+    let part = Part { program: program.clone(), inputs, outputs, fixed, steps: Vec::new() };
+    let (stored, rings) = (program.outputs.clone(), Rings::new());
+    Divided { whole: program.clone(), parts: vec![part], stages: vec![Stage::Part(0)], stored, rings }
 }
 
 /// The dimension that steps go through and how many of its values have to be kept, if every read is of one of the last few

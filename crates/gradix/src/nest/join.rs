@@ -12,11 +12,14 @@ use std::collections::HashMap;
 /// values of its steps. Also gives the levels whose steps items go through on their own, and how many there are.
 pub fn join(
     divided: &Divided,
-    nests: Vec<Verified>,
+    mut nests: Vec<Verified>,
     inside: &[ParamId],
     estimate: &[f64],
 ) -> Result<(Verified, Vec<(ParamId, f64)>), String> {
     let whole = &divided.whole;
+    if divided.stages.iter().all(|stage| matches!(stage, divide::Stage::Part(_))) && nests.len() == 1 {
+        return Ok((nests.remove(0), Vec::new()));
+    }
     let Some(first) = nests.first() else { return Err("there is nothing to run".into()) };
     let mut joined = Nest {
         params: whole.params.clone(),

@@ -9,7 +9,7 @@
 //!
 //! A choice by values is a mask: both branches are computed for all lanes, however seldom one is taken.
 
-use super::extents;
+use crate::domain::estimate::extents;
 use crate::lift;
 use crate::program::expr::Rewriter;
 use crate::program::names;

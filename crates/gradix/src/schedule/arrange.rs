@@ -3,11 +3,14 @@
 use super::ahead::ahead;
 use super::block::block;
 use super::demand::demand;
+use super::device::merge;
 use super::marks::marks;
 use super::order::{order, with_last};
+use super::slices::slices;
 use super::turn::turn;
-use super::{extents, skew};
+use super::{Manner, skew};
 use crate::diagnostic::Diagnostic;
+use crate::domain::estimate::{estimate as assumed, extents};
 use crate::domain::reach::{Held, Reach};
 use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
@@ -24,8 +27,22 @@ use std::collections::{HashMap, HashSet};
 
 /// The program with cheap definitions put into their readers, dimensions in a better order, and copies in another order where
 /// they pay, for elements of a type on a machine.
-pub fn arrange(program: &Program, estimate: &[f64], real: Real, target: &Target) -> Program {
-    let mut program = program.clone();
+///
+/// Every definition that results need then has a name and a box of its own.
+pub fn arrange(
+    program: &Program,
+    given: &[Int],
+    (real, target): (Real, &Target),
+    manner: Manner,
+) -> Result<Program, Diagnostic> {
+    let mut program = named(program)?;
+    if target.device.is_some() {
+        return Ok(merge(&program, &assumed(&program, given)));
+    }
+    if manner != Manner::Plain {
+        program = slices(&program, &assumed(&program, given));
+    }
+    let estimate = &assumed(&program, given);
     marks(&mut program);
     ahead(&mut program, estimate);
     inline(&mut program, estimate);
@@ -36,11 +53,11 @@ pub fn arrange(program: &Program, estimate: &[f64], real: Real, target: &Target)
     transpose(&mut program, estimate, target);
     demand(&mut program, estimate);
     prelude(&mut program, estimate);
-    program
+    Ok(program)
 }
 
 /// What is arranged: the definitions that results need, each with a name and a box of its own.
-pub fn name(program: &Program) -> Result<Program, Diagnostic> {
+fn named(program: &Program) -> Result<Program, Diagnostic> {
     let mut program = program.clone();
     settle::drop_unread(&mut program);
     settle::name_all(&mut program)?;

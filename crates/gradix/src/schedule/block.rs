@@ -11,8 +11,8 @@
 //! lie far apart. Where the loops are made, `o` becomes two of them, over blocks and over lanes.
 
 use super::arrange::lanes;
-use super::extents;
 use super::order::with_last;
+use crate::domain::estimate::extents;
 use crate::domain::reach::{Held, Reach};
 use crate::program::affine::is_along;
 use crate::program::expr::{Rewriter, Rules};

@@ -7,7 +7,7 @@
 //!
 //! What holds for two outputs wherever a definition is read, holds wherever it has to be computed.
 
-use super::extents;
+use crate::domain::estimate::extents;
 use crate::domain::guard;
 use crate::domain::system::Facts;
 use crate::program::{Affine, Constraint, Definition, Expr, Program, Relation, TensorId};

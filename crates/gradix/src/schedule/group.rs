@@ -7,7 +7,8 @@
 
 mod grid;
 
-use super::{Group, Member, extents, lanes};
+use super::{Group, Member, lanes};
+use crate::domain::estimate::{extents, extents_at};
 use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
 use crate::target::{Target, cost};
@@ -408,7 +409,7 @@ impl Grouping<'_> {
         let Some(slab) = member.slab.filter(|&p| p < definition.rank) else { return false };
         let terms = |share: f64| {
             let at = |position: usize| if position == slab { share } else { 0.5 };
-            let extents = super::extents_at(definition, self.estimate, &at);
+            let extents = extents_at(definition, self.estimate, &at);
             extents[definition.rank..].iter().map(|extent| extent.max(1.0)).product::<f64>()
         };
         let (start, end) = (terms(cost::NEAR_END_SHARE), terms(1.0 - cost::NEAR_END_SHARE));

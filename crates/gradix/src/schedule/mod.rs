@@ -19,15 +19,13 @@ pub mod skew;
 mod slices;
 mod turn;
 
-pub use arrange::{arrange, lanes, name};
-pub use device::merge;
+pub use arrange::{arrange, lanes};
 pub use print::print;
-pub use slices::slices;
 
 use crate::nest::{Buffer, Kernel, LoopId};
-use crate::program::{Affine, Definition, Exprs, Program, TensorId};
+use crate::program::{Exprs, Program, TensorId};
 use crate::scalar::Real;
-use crate::target::{Target, cost};
+use crate::target::Target;
 use std::collections::BTreeMap;
 
 /// The decisions for a whole program.
@@ -130,36 +128,6 @@ impl Member {
     /// A definition that nothing is computed around, by this index.
     pub fn new(definition: usize, slab: Option<usize>) -> Member {
         Member { definition, slab, grid: Vec::new(), halo: (0, 0), ahead: 0, local: false }
-    }
-}
-
-/// The assumed number of values of every index of a definition, in the middle of those before it.
-pub fn extents(definition: &Definition, estimate: &[f64]) -> Vec<f64> {
-    in_middle(&|share| extents_at(definition, estimate, &|_| share))
-}
-
-/// The same where each index has gone through a share of its values.
-pub fn extents_at(definition: &Definition, estimate: &[f64], share: &dyn Fn(usize) -> f64) -> Vec<f64> {
-    let mut point: Vec<f64> = Vec::new();
-    let mut extents = Vec::new();
-    for (position, index) in definition.indices.iter().enumerate() {
-        let at = |affine: &Affine| affine.estimate(&point, estimate);
-        let low = index.range.low.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
-        let high = index.range.high.iter().map(at).fold(f64::INFINITY, f64::min);
-        extents.push((high - low + 1.0).max(0.0));
-        point.push(low + (high - low) * share(position));
-    }
-    extents
-}
-
-/// Extents where indices have gone through a share of their values: half of them, unless that leaves nothing for others. Of
-/// `k in t + 1..=i`, the middle of all `i` has none where `t` is in the middle of its steps.
-fn in_middle(at: &dyn Fn(f64) -> Vec<f64>) -> Vec<f64> {
-    let has_points = |extents: &Vec<f64>| extents.iter().all(|extent| *extent >= 1.0);
-    let middle = at(cost::MIDDLE);
-    match has_points(&middle) {
-        true => middle,
-        false => cost::BESIDE_MIDDLE.map(at).into_iter().find(has_points).unwrap_or(middle),
     }
 }
 

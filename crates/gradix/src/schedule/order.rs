@@ -9,7 +9,7 @@
 //! On the left `k` or `r` may run in the lanes of `z`, but whatever runs in those of `m`, something is read across its
 //! rows. Costs are those of the lanes of a loop, in loads and stores; only what makes a difference is changed.
 
-use super::extents;
+use crate::domain::estimate::extents;
 use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{Affine, Definition, Expr, Exprs, Program, TensorId, TensorKind};

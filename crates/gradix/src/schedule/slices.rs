@@ -6,6 +6,7 @@
 //!
 //! The elements of a column are far apart, and each is needed for all `i`.
 
+use crate::domain::estimate::extents;
 use crate::domain::reach::Reach;
 use crate::domain::system;
 use crate::program::expr::{Rewriter, Rules};
@@ -13,7 +14,6 @@ use crate::program::{
     Affine, Atom, Constraint, Definition, ExprId, Exprs, Index, ParamId, ParamKind, Program, Range, Tensor, TensorId,
     TensorKind, distinct, names,
 };
-use crate::schedule::extents;
 use crate::target::cost;
 use std::collections::HashMap;
 

@@ -4,8 +4,8 @@
 //! readers are pointwise, it is stored as `s[i, l]`: they turn it when they read it, a square of registers at a time.
 
 use super::arrange::runs_along;
-use super::extents;
 use super::order::move_last;
+use crate::domain::estimate::extents;
 use crate::program::{Definition, Program};
 use crate::target::Target;
 

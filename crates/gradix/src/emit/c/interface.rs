@@ -363,7 +363,7 @@ impl Interface<'_> {
             let value = match buffer.scope {
                 Scope::Input(_) => format!("(gx_t *)in->{}", member(&inputs, number)),
                 Scope::Output(_) => format!("out->{}", member(&outputs, number)),
-                Scope::Run if is_touched(number) => format!("(void *)(start + plan->start[{number}])"),
+                Scope::Run if is_touched(number) => format!("(gx_t *)(void *)(start + plan->start[{number}])"),
                 Scope::Run | Scope::Local(_) => "NULL".into(),
             };
             lines.push(format!("buffer[{number}] = {value};"));

@@ -1,41 +1,4 @@
 
-#include <cuda_runtime.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <initializer_list>
-
-/* $conditions */
-struct NAME_sizes {
-$sizes
-};
-
-/* Arrays are dense and row-major, in the memory of the device. An array without elements may be null. */
-struct NAME_inputs {
-$inputs
-};
-
-/* Every element is written. Outputs overlap neither each other nor inputs nor the workspace. */
-struct NAME_outputs {
-$outputs
-};
-
-/* What functions return. */
-enum {
-    NAME_ok = 0,
-    NAME_bad_sizes = 1,    /* a size is below its bound, or a condition on sizes does not hold */
-    NAME_null_pointer = 2, /* something that is needed is null */
-    NAME_too_large = 3,    /* a size is past $limit, or an array is past all memory; with GX_NARROW, past 32 bits */
-    NAME_failed = 4        /* CUDA refuses a kernel: cudaGetLastError() says why */
-};
-
-/* How many bytes of the device's memory a run needs besides; it may be 0. SIZE_MAX: there is no run at these sizes. */
-extern "C" size_t NAME_workspace_bytes(const NAME_sizes *sizes);
-
-/* Starts everything on a stream, and waits for nothing. The workspace starts at a multiple of 64 and may hold anything; runs that
- * share one follow each other on a stream. */
-extern "C" int NAME_run(const NAME_sizes *sizes, const NAME_inputs *in, const NAME_outputs *out, void *workspace, cudaStream_t stream);
-// ----
-
 namespace gx_host {
 namespace {
 
@@ -97,19 +60,22 @@ inline bool gx_fits(const gx_plan &plan)
     return elements + step < limits[4] && indices + step < limits[4];
 }
 
-inline int gx_make_plan(gx_plan &plan, const NAME_sizes *sizes)
+inline int gx_make_plan(gx_plan *plan, const NAME_sizes *sizes)
 {
-    plan.temporary = 0;
+    plan->temporary = 0;
 $plan
-    for (size_t bytes : plan.bytes) {
+    for (size_t bytes : plan->bytes) {
         if (bytes == SIZE_MAX) return NAME_too_large;
     }
-    if (plan.temporary > (size_t)PTRDIFF_MAX || (sizeof(gx_whole) == 4 && !gx_fits(plan))) return NAME_too_large;
+    if (plan->temporary > (size_t)PTRDIFF_MAX || (sizeof(gx_whole) == 4 && !gx_fits(*plan))) return NAME_too_large;
     return NAME_ok;
 }
 
+/* The workspace starts at a multiple of 64 already. */
+inline char *gx_start(void *workspace) { return (char *)workspace; }
+
 /* Pointers for the kernels, if none is missing. */
-inline int gx_place(gx_t **buffer, const gx_plan &plan, const NAME_inputs *in, const NAME_outputs *out, void *workspace)
+inline int gx_place(gx_t **buffer, const gx_plan *plan, const NAME_inputs *in, const NAME_outputs *out, void *workspace)
 {
 $place
     return NAME_ok;
@@ -138,7 +104,7 @@ inline bool gx_launch(void (*kernel)(const gx_call), unsigned threads, int64_t i
 extern "C" size_t NAME_workspace_bytes(const NAME_sizes *sizes)
 {
     gx_host::gx_plan plan;
-    return gx_host::gx_make_plan(plan, sizes) ? SIZE_MAX : plan.temporary;
+    return gx_host::gx_make_plan(&plan, sizes) ? SIZE_MAX : plan.temporary;
 }
 
 extern "C" int NAME_run(const NAME_sizes *sizes, const NAME_inputs *in, const NAME_outputs *out, void *workspace, cudaStream_t stream)
@@ -146,8 +112,8 @@ extern "C" int NAME_run(const NAME_sizes *sizes, const NAME_inputs *in, const NA
     using namespace gx_host;
     gx_plan plan;
     gx_t *buffer[$buffer_count];
-    int error = gx_make_plan(plan, sizes);
-    if (!error) error = gx_place(buffer, plan, in, out, workspace);
+    int error = gx_make_plan(&plan, sizes);
+    if (!error) error = gx_place(buffer, &plan, in, out, workspace);
     if (error) return error;
 $stages
     return NAME_ok;

@@ -21,9 +21,6 @@ impl Interface<'_> {
         let (indices, steps) = reaches(self.nest);
         let narrow =
             [indices.factor, indices.offset, steps.factor, steps.offset, HALF].map(|limit| format!("{limit:.0}"));
-        let spelled =
-            [("gx_start(workspace)", "(char *)workspace"), ("(void *)(start", "(gx_t *)(start"), ("plan->", "plan.")];
-        let placed = spelled.iter().fold(self.place(), |text, (c, cuda)| text.replace(c, cuda));
         let entry = self.filled(
             include_str!("host.cu"),
             &[
@@ -33,18 +30,15 @@ impl Interface<'_> {
                 ("$size_count", counts(self.nest.params.len())),
                 ("$buffer_count", counts(self.nest.buffers.len())),
                 ("$plan", self.device_plan()),
-                ("$place", placed),
+                ("$place", self.place()),
                 ("$narrow", narrow.join(", ")),
             ],
         );
-        let [declared, defined] = entry.split("// ----\n").collect::<Vec<_>>()[..] else {
-            unreachable!("the template has two parts")
-        };
         let kernels = file(self.nest, self.real, "static");
         format!(
-            "{}{}\nnamespace {{\n\n{kernels}\n}} // namespace\n{defined}",
+            "{}{}\nnamespace {{\n\n{kernels}\n}} // namespace\n{entry}",
             header(self.nest),
-            self.declared(declared)
+            self.declared(include_str!("host.cuh"))
         )
     }
 
@@ -54,23 +48,22 @@ impl Interface<'_> {
         let names = common.outside();
         let mut lines = self.plan_sizes(&names);
         for (number, buffer) in self.nest.buffers.iter().enumerate() {
-            lines.push(format!("plan.bytes[{number}] = gx_bytes({{{}}});", extents(&names, buffer)));
+            lines.push(format!("plan->bytes[{number}] = gx_bytes({{{}}});", extents(&names, buffer)));
         }
         for (number, kernel) in self.nest.kernels.iter().enumerate() {
-            lines.push(format!("plan.items[{number}] = {};", items(&names, &kernel.work)));
-            lines.push(format!("if (plan.items[{number}] == INT64_MAX) return {}_too_large;", self.name));
+            lines.push(format!("plan->items[{number}] = {};", items(&names, &kernel.work)));
+            lines.push(format!("if (plan->items[{number}] == INT64_MAX) return {}_too_large;", self.name));
         }
         for (number, steps) in self.step_counts().into_iter().enumerate() {
-            lines.push(format!("plan.steps[{number}] = {};", print::value(&names.affine(steps))));
+            lines.push(format!("plan->steps[{number}] = {};", print::value(&names.affine(steps))));
         }
         for slot in slots(self.nest) {
-            let starts: String = slot.iter().map(|buffer| format!("plan.start[{buffer}] = ")).collect();
-            let bytes: Vec<String> = slot.iter().map(|buffer| format!("plan.bytes[{buffer}]")).collect();
-            lines.push(format!("{starts}plan.temporary;"));
-            lines.push(format!("plan.temporary = gx_together(plan.temporary, gx_most({{{}}}));", bytes.join(", ")));
+            let starts: String = slot.iter().map(|buffer| format!("plan->start[{buffer}] = ")).collect();
+            let bytes: Vec<String> = slot.iter().map(|buffer| format!("plan->bytes[{buffer}]")).collect();
+            lines.push(format!("{starts}plan->temporary;"));
+            lines.push(format!("plan->temporary = gx_together(plan->temporary, gx_most({{{}}}));", bytes.join(", ")));
         }
-        // Sizes and pointers are read in the same way as in C.
-        indented(lines).replace("plan->", "plan.")
+        indented(lines)
     }
 }
 

@@ -9,10 +9,10 @@
 //! An element of memory takes a GPU as long as dozens of operations.
 
 use super::epilogues;
+use crate::domain::estimate::extents;
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Definition, ExprId, Exprs, Program, TensorId};
 use crate::schedule::arrange::{Inline, read_exactly};
-use crate::schedule::extents;
 use crate::target::cost;
 use std::collections::{BTreeSet, HashMap, HashSet};
 

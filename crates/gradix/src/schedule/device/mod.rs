@@ -19,7 +19,8 @@ mod tree;
 
 pub use merge::merge;
 
-use super::{Group, Member, Schedule, extents};
+use super::{Group, Member, Schedule};
+use crate::domain::estimate::extents;
 use crate::nest::{Buffer, Kernel, Scope};
 use crate::program::{Affine, Definition, Exprs, ParamId, ParamKind, Program, TensorId, names, print};
 use crate::scalar::Real;

@@ -2,9 +2,9 @@
 
 use super::place::Placed;
 use super::{Looping, Making};
+use crate::domain::estimate::in_middle;
 use crate::nest::{FIRST, ITEM, LAST, Loop};
 use crate::program::{Affine, Range};
-use crate::schedule::in_middle;
 
 impl Looping<'_> {
     /// The assumed number of values of each loop.

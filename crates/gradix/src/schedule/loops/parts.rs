@@ -2,9 +2,10 @@
 //! own combines the parts in order.
 
 use super::{Looping, Making};
+use crate::domain::estimate::extents;
 use crate::nest::{ITEM, Kind, Leaf, Loop, Scope};
 use crate::program::{Affine, Definition, Index, Range, TensorId};
-use crate::schedule::{Group, Member, extents, lanes};
+use crate::schedule::{Group, Member, lanes};
 use crate::target::cost;
 
 impl Looping<'_> {
