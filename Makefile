@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs sanitize emulate-cuda nvrtc lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops bench-functions fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize emulate-cuda test-cuda nvrtc lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops bench-functions fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -34,7 +34,11 @@ sanitize:
 # Kernels for GPUs, run on the processor: all examples in both types, all cases of derivatives and 300 random programs, where the
 # tests have a few of each; the examples also under GCC's AddressSanitizer. A quarter of an hour.
 emulate-cuda:
-	GRADIX_EMULATED=all cargo test -p gradix-run --test backends emulated
+	GRADIX_EMULATED=all cargo test -p gradix-run --test backends gpu
+
+# The same on the machine's own GPU; what is compared bit by bit runs twenty times.
+test-cuda:
+	GRADIX_GPU=device GRADIX_EMULATED=all cargo test -p gradix-run --test backends gpu
 
 # All examples, compiled by NVIDIA's compiler, which is a download of 217 MB the first time and needs no GPU.
 nvrtc:

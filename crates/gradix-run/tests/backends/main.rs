@@ -9,7 +9,7 @@ mod batches;
 mod case_files;
 mod common;
 mod derivatives;
-mod emulated;
+mod gpu;
 mod examples;
 mod extremes;
 mod generated;

@@ -1,5 +1,6 @@
-//! Kernels for GPUs, run on the processor: a driver and a compiler of the tests' own stand in for CUDA's
-//! (`tests/cuda/driver.cpp`, `tests/cuda/emulator.h`). Everything but the two libraries is what runs on a GPU.
+//! Kernels for GPUs. Unless `GRADIX_GPU=device` asks for the machine's own (`make test-cuda`), they run on the processor: a driver and
+//! a compiler of the tests' own stand in for CUDA's (`tests/cuda/driver.cpp`, `tests/cuda/emulator.h`). Everything but the
+//! two libraries is what runs on a GPU.
 
 #![allow(unsafe_code, reason = "the environment is set before anything reads it")]
 
@@ -14,25 +15,32 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Whether there is an emulated GPU: it takes a compiler for C++.
-pub fn has_emulated() -> bool {
+/// Whether the machine's own GPU is asked for; a test fails where there is none.
+fn is_device() -> bool {
+    std::env::var("GRADIX_GPU").is_ok_and(|which| which == "device")
+}
+
+/// Whether there is a GPU, or an emulated one: that takes a compiler for C++.
+fn has_gpu() -> bool {
     static MADE: OnceLock<bool> = OnceLock::new();
-    *MADE.get_or_init(|| {
-        driver(&std::env::var("GRADIX_EMULATED_FLAGS").unwrap_or_default())
-            .inspect(|path| {
-                // SAFETY: nothing in this process has asked for a GPU yet, and other names of the environment stay.
-                unsafe {
-                    std::env::set_var("GRADIX_CUDA_DRIVER", path);
-                    std::env::set_var("GRADIX_NVRTC", path);
-                }
-            })
-            .or_else(|| {
-                // Not by a macro, whose text is kept back where a test passes.
-                let _ = writeln!(std::io::stderr(), "there is no compiler for C++: no kernel for a GPU is run");
-                None
-            })
-            .is_some()
-    })
+    *MADE.get_or_init(|| is_device() || has_emulated())
+}
+
+fn has_emulated() -> bool {
+    driver(&std::env::var("GRADIX_EMULATED_FLAGS").unwrap_or_default())
+        .inspect(|path| {
+            // SAFETY: nothing in this process has asked for a GPU yet, and other names of the environment stay.
+            unsafe {
+                std::env::set_var("GRADIX_CUDA_DRIVER", path);
+                std::env::set_var("GRADIX_NVRTC", path);
+            }
+        })
+        .or_else(|| {
+            // Not by a macro, whose text is kept back where a test passes.
+            let _ = writeln!(std::io::stderr(), "there is no compiler for C++: no kernel for a GPU is run");
+            None
+        })
+        .is_some()
 }
 
 /// The library with the emulated driver and compiler, which compiles kernels with these flags.
@@ -64,35 +72,39 @@ fn every(usual: usize) -> usize {
     }
 }
 
-/// Some of these; those that fail are listed at the end.
+/// Some of these, or the one that `GRADIX_ONLY` names; those that fail are listed at the end.
 fn some<T: std::panic::RefUnwindSafe>(
     all: Vec<(String, T)>,
     usual: usize,
     test: &(dyn Fn(&str, &T) + std::panic::RefUnwindSafe),
 ) {
-    if !has_emulated() {
+    if !has_gpu() {
         return;
     }
     let fails = |(name, subject): &(String, T)| catch_unwind(|| test(name, subject)).is_err();
-    let failed: Vec<String> = all.into_iter().step_by(every(usual)).filter(fails).map(|(name, _)| name).collect();
+    let only = std::env::var("GRADIX_ONLY").ok();
+    let step = if only.is_some() { 1 } else { every(usual) };
+    let is_asked = |(name, _): &(String, T)| only.as_ref().is_none_or(|only| name == only);
+    let failed: Vec<String> =
+        all.into_iter().step_by(step).filter(is_asked).filter(fails).map(|(name, _)| name).collect();
     assert!(failed.is_empty(), "{failed:?}");
 }
 
 const CUDA: (Backend, Compiling) = (Backend::Cuda, Compiling::Usual);
 
 #[test]
-fn examples_on_an_emulated_gpu_agree_with_the_oracle() {
+fn examples_on_a_gpu_agree_with_the_oracle() {
     some(examples(), 6, &|name, text| check(name, text, ASSUMED, Dtype::F64, CUDA, 1e-11));
 }
 
 #[test]
-fn examples_in_single_precision_on_an_emulated_gpu_are_near_the_oracle() {
+fn examples_in_single_precision_on_a_gpu_are_near_the_oracle() {
     some(examples(), 10, &|name, text| check(name, text, ASSUMED, Dtype::F32, CUDA, 2e-4));
 }
 
 #[test]
-fn random_programs_on_an_emulated_gpu_agree_with_the_oracle() {
-    if has_emulated() {
+fn random_programs_on_a_gpu_agree_with_the_oracle() {
+    if has_gpu() {
         let count = (150 / every(20)) as u64;
         crate::generated::check(crate::generated::GENERAL, Backend::Cuda, 3001, count);
         crate::generated::check(crate::generated::FLOORS, Backend::Cuda, 3001, count);
@@ -100,7 +112,7 @@ fn random_programs_on_an_emulated_gpu_agree_with_the_oracle() {
 }
 
 #[test]
-fn cases_of_derivatives_on_an_emulated_gpu_agree_with_the_oracle() {
+fn cases_of_derivatives_on_a_gpu_agree_with_the_oracle() {
     some(derivatives::programs(), 25, &|title, resolved| {
         derivatives::check(title, resolved, CUDA);
     });
@@ -110,6 +122,9 @@ fn cases_of_derivatives_on_an_emulated_gpu_agree_with_the_oracle() {
 /// kernels touch.
 #[test]
 fn kernels_touch_no_memory_but_their_own() {
+    if is_device() {
+        return; // Emulated ones only: on a device, `compute-sanitizer` asks.
+    }
     let found = Command::new("c++").arg("-print-file-name=libasan.so").output().ok();
     let library = found.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     let Some(library) = library.filter(|path| path.is_absolute() && cfg!(target_os = "linux")) else {
@@ -117,7 +132,7 @@ fn kernels_touch_no_memory_but_their_own() {
         return;
     };
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "emulated::examples_on_an_emulated_gpu_agree_with_the_oracle"]);
+    child.args(["--exact", "gpu::examples_on_a_gpu_agree_with_the_oracle"]);
     child.env("LD_PRELOAD", library).env("ASAN_OPTIONS", "detect_leaks=0");
     child.env("GRADIX_EMULATED_FLAGS", "-fsanitize=address").env("GRADIX_EMULATED", every(20).to_string());
     let output = child.output().unwrap();
@@ -128,6 +143,9 @@ fn kernels_touch_no_memory_but_their_own() {
 /// Where two threads or two blocks touch what one of them writes, their order shows.
 #[test]
 fn results_do_not_depend_on_the_order_of_threads_and_blocks() {
+    if is_device() {
+        return; // Nobody chooses it there; the test below repeats what it gets.
+    }
     let named = |text: &&str| (text.to_string(), text.to_string());
     let own = [
         "input a[N, K], b[M, K]; y[i, j] = sum[k] (a[i, k] + b[j, k])^2",
@@ -145,6 +163,22 @@ fn same_in_both_orders(text: &str) {
     let library = unsafe { libloading::Library::new(path) }.unwrap();
     // SAFETY: the driver of the tests has it.
     let reverse: libloading::Symbol<unsafe extern "C" fn(i32)> = unsafe { library.get(b"emulator_reverse") }.unwrap();
+    // SAFETY: it sets a number.
+    let found = bits(text, 2, &|order| unsafe { reverse(order) });
+    assert_eq!(found[0], found[1], "{text}");
+}
+
+#[test]
+fn results_are_the_same_bits_each_time() {
+    let times = if is_device() { 20 } else { 2 };
+    some(examples(), 10, &|name, text| {
+        let found = bits(text, times, &|_| ());
+        assert!(found.iter().all(|one| *one == found[0]), "{name}");
+    });
+}
+
+/// The bits of all results and derivatives in single precision, run so many times, with something done before each.
+fn bits(text: &str, times: i32, before: &dyn Fn(i32)) -> Vec<Vec<u64>> {
     let resolved = resolve(text);
     let program = gradix::derive(&resolved.program, &Default::default()).unwrap().program;
     let mut subject = Subject::new(text, &program, &estimate(&program, ASSUMED), Dtype::F32, CUDA, 1);
@@ -152,11 +186,10 @@ fn same_in_both_orders(text: &str) {
     let all = crate::examples::sizes(&resolved);
     let sizes = all.iter().rev().skip(1).chain(all.last()).find_map(|given| sized(&program, given)).unwrap();
     let inputs = single_inputs(&program, &sizes);
-    let mut bits = |order: i32| {
-        // SAFETY: it sets a number.
-        unsafe { reverse(order) };
+    let mut run = |time: i32| {
+        before(time);
         let results = subject.run(&sizes, &inputs);
-        results.into_iter().flat_map(|(_, array)| array.data.to_vec()).map(f64::to_bits).collect::<Vec<_>>()
+        results.into_iter().flat_map(|(_, array)| array.data.to_vec()).map(f64::to_bits).collect()
     };
-    assert_eq!(bits(0), bits(1), "{text}");
+    (0..times).map(&mut run).collect()
 }
