@@ -9,10 +9,10 @@ mod batches;
 mod case_files;
 mod common;
 mod derivatives;
-mod gpu;
 mod examples;
 mod extremes;
 mod generated;
+mod gpu;
 mod parts;
 #[path = "../random/mod.rs"]
 mod random;

@@ -1,4 +1,7 @@
 //! Common factors of sums: `2 * (dw[i] - dw[i] * c^2)` is `2 * dw[i] * (1 - c^2)`.
+//!
+//! What is compared stays as it is: whether a term is the largest is asked of the very numbers that the maximum is of, and
+//! a product rounds otherwise.
 
 use crate::program::build::{self, Build};
 use crate::program::expr::Rewriter;
@@ -19,7 +22,7 @@ pub fn collect(program: &mut Program, given: &HashSet<TensorId>) -> bool {
 fn collected(exprs: &mut Exprs, root: ExprId) -> ExprId {
     let order = exprs.postorder(root);
     let is_sum = |exprs: &Exprs, id| matches!(exprs[id], Expr::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
-    let mut terms = HashSet::new();
+    let mut terms = compared(exprs, &order);
     for &id in order.iter().filter(|&&id| is_sum(exprs, id)) {
         exprs.visit_operands(id, &mut |operand| {
             terms.insert(operand);
@@ -34,4 +37,13 @@ fn collected(exprs: &mut Exprs, root: ExprId) -> ExprId {
         }
     }
     rewriter.rewrite(exprs, root, &mut Build)
+}
+
+/// Everything in the values that conditions compare.
+fn compared(exprs: &Exprs, order: &[ExprId]) -> HashSet<ExprId> {
+    let values = order.iter().flat_map(|id| match exprs[*id] {
+        Expr::Select(condition, ..) => exprs.compared(condition),
+        _ => Vec::new(),
+    });
+    values.flat_map(|value| exprs.postorder(value)).collect()
 }
