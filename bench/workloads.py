@@ -41,12 +41,14 @@ class Workload:
         return "d" + self.result
 
 
-def load(small=False, suite="workloads"):
+def load(small=False, suite="workloads", sizes=None):
+    """The workloads at their usual sizes, the small ones, or those with another name."""
+    sizes = sizes or ("small" if small else "sizes")
     entries = json.loads((HERE / f"{suite}.json").read_text())
     return [
         Workload(
             entry["id"], entry["name"], HERE / "workloads" / entry["file"], HERE / "hand" / entry["hand"],
-            tuple(entry["arguments"]), entry["result"], entry["small" if small else "sizes"],
+            tuple(entry["arguments"]), entry["result"], entry[sizes],
             entry.get("tolerance", {}), tuple(entry.get("dtypes", ("f64", "f32"))),
         )
         for entry in entries

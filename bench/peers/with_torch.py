@@ -9,9 +9,14 @@ torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())))
 
 
 def prepare(workload, arrays, transform=lambda function: function):
-    arguments = [torch.from_numpy(arrays[name]) for name in workload.arguments]
+    return calls(workload, {name: torch.from_numpy(array) for name, array in arrays.items()}, transform)
+
+
+def calls(workload, tensors, transform):
+    """What computes value and gradient from tensors, wherever these are."""
+    arguments = [tensors[name] for name in workload.arguments]
     leaves = [argument.clone().requires_grad_() for argument in arguments]
-    upstream = torch.from_numpy(arrays[workload.upstream])
+    upstream = tensors[workload.upstream]
     function = transform(lambda *given: FUNCTIONS[workload.id](*given, **workload.constants))
 
     def value():

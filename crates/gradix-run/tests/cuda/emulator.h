@@ -8,9 +8,10 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 // Blocks run one after the other.
 #define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
 
 struct Place {
     unsigned x, y, z;

@@ -40,6 +40,7 @@ impl Builder {
             scope,
             streamed: false,
             registers: false,
+            interleaved: None,
         });
         TensorId(self.nest.buffers.len() as u32 - 1)
     }

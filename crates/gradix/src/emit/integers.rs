@@ -1,6 +1,7 @@
 //! Whole numbers in generated code: what its index expressions call.
 
 use super::tree::{Callee, Snippet, Type, Value};
+use crate::nest::Interleaved;
 use gradix_int::Int;
 
 /// Defines the functions of this module.
@@ -14,6 +15,12 @@ pub fn larger(a: Value, b: Value) -> Value {
 /// The smaller of two.
 pub fn smaller(a: Value, b: Value) -> Value {
     Callee::of("gx_smaller", Type::Whole, &INTEGERS).call([a, b])
+}
+
+/// Where an element of a buffer on a GPU lies whose neighbours are apart.
+pub fn interleaved(place: Value, Interleaved { apart, beside }: Interleaved) -> Value {
+    let callee = Callee { name: "gx_interleaved".into(), result: Type::Whole, snippet: None };
+    callee.call([place, apart.into(), beside.into()])
 }
 
 /// `⌊a / c⌋`

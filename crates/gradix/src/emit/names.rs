@@ -1,6 +1,6 @@
 //! What the parts of a nest are called in C, and index expressions as values.
 
-use super::integers::{floor_div, larger, smaller};
+use super::integers::{floor_div, interleaved, larger, smaller};
 use super::tree::{Operator, Type, Value};
 use crate::nest::{ByLoop, Kernel, LoopId, Nest, Scope};
 use crate::program::{Affine, Atom, Constraint, ParamId, Range, Relation, TensorId, names};
@@ -189,6 +189,8 @@ impl Names<'_> {
         let places = subscripts.iter().enumerate().filter(|(_, s)| s.as_constant() != Some(&Int::ZERO));
         let parts = places.map(|(dimension, subscript)| {
             let (stride, place) = (self.stride(buffer, dimension), self.affine(subscript));
+            let layout = self.nest[buffer].interleaved.filter(|_| dimension + 1 == subscripts.len());
+            let place = layout.map_or(place.clone(), |layout| interleaved(place, layout));
             if stride.is(1) { place } else { place * stride }
         });
         Value::joined(Operator::Plus, parts)

@@ -220,7 +220,7 @@ impl Spelling {
                 format!("{}{length}{start}", self.element_declared(name, *constant, !length.is_empty()))
             }
             Code::Shared { name, length } => {
-                format!("__shared__ {}[{}]", self.element_declared(name, false, true), self.value(length))
+                format!("__shared__ GX_ALIGNED {}[{}]", self.element_declared(name, false, true), self.value(length))
             }
             Code::Assign(place, new) => format!("{} = {}", self.value(place), self.value(new)),
             Code::Advance(place, by) if by.is(1) => format!("{}++", self.value(place)),

@@ -70,7 +70,7 @@ fn shared_buffers(divided: &Divided, joined: &mut Nest) -> HashMap<TensorId, Ten
         if let Some((dimension, kept)) = divided.rings.get(&id) {
             extents[*dimension] = Affine::constant(*kept);
         }
-        joined.buffers.push(Buffer { name, extents, scope, streamed: false, registers: false });
+        joined.buffers.push(Buffer { name, extents, scope, streamed: false, registers: false, interleaved: None });
     }
     buffers
 }
@@ -135,6 +135,7 @@ impl<'a> Joining<'a> {
             scope,
             streamed: false,
             registers: buffer.registers,
+            interleaved: buffer.interleaved,
         });
         TensorId(self.joined.buffers.len() as u32 - 1)
     }

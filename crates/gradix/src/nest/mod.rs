@@ -136,6 +136,18 @@ pub struct Buffer {
     pub streamed: bool,
     /// Of a local buffer: whether each thread of an item has the elements that it touches in registers.
     pub registers: bool,
+    /// Of a local buffer: how its last dimension lies in memory, if not one element after the other.
+    pub interleaved: Option<Interleaved>,
+}
+
+/// Elements that are so far `apart` lie `beside` each other, so many of them: with 16 and 4, elements 0, 16, 32, 48, then 1, 17, ….
+/// A thread loads these at once, while neighbouring threads have neighbouring elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interleaved {
+    /// From one of them to the next, in elements.
+    pub apart: i64,
+    /// How many there are.
+    pub beside: i64,
 }
 
 /// Kernels are for sizes up to this, in either direction: what they compute from two of them has 64 bits.

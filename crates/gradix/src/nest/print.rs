@@ -1,7 +1,8 @@
 //! A [`Nest`] as text, for people and for tests.
 
 use super::{
-    Buffer, FIRST, Held, Kernel, Kind, Leaf, Nest, Panels, Scope, Stage, Step, Tile, Time, Together, Window, Work,
+    Buffer, FIRST, Held, Interleaved, Kernel, Kind, Leaf, Nest, Panels, Scope, Stage, Step, Tile, Time, Together,
+    Window, Work,
 };
 use crate::program::print;
 use crate::program::{Affine, BinaryOp, Constraint, ExprId, ParamId, Range, ReduceOp, TensorId};
@@ -23,7 +24,7 @@ impl fmt::Display for Kind {
 /// The whole nest.
 pub fn print(nest: &Nest) -> String {
     let mut text = String::new();
-    for Buffer { name, extents, scope, streamed, registers } in &nest.buffers {
+    for Buffer { name, extents, scope, streamed, registers, interleaved } in &nest.buffers {
         let scope = match scope {
             Scope::Input(_) => "input".to_string(),
             Scope::Output(_) => "output".to_string(),
@@ -33,7 +34,10 @@ pub fn print(nest: &Nest) -> String {
         let extents: Vec<String> = extents.iter().map(|e| print::affine(&nest.params, &[], e)).collect();
         let streamed = if *streamed { ", past the caches" } else { "" };
         let registers = if *registers { ", in registers of threads" } else { "" };
-        let _ = writeln!(text, "{scope} {name}[{}]{streamed}{registers}", extents.join(", "));
+        let interleaved = interleaved
+            .map(|Interleaved { apart, beside }| format!(", {beside} elements {apart} apart beside each other"));
+        let interleaved = interleaved.unwrap_or_default();
+        let _ = writeln!(text, "{scope} {name}[{}]{streamed}{registers}{interleaved}", extents.join(", "));
     }
     if nest.stages.iter().any(|stage| matches!(stage, Stage::Time(_))) {
         text.push_str("\nrun:\n");

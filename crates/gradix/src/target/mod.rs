@@ -63,6 +63,8 @@ pub struct Device {
     pub resident_threads: i64,
     /// Bytes of shared memory that a block may have without asking for more.
     pub shared_bytes: i64,
+    /// Bytes that one instruction loads from it, for a thread.
+    pub vector_bytes: i64,
 }
 
 /// How much of a contraction's operands is packed at a time.
@@ -137,7 +139,7 @@ pub const SM_90: Target = Target {
     options: "-arch=sm_90",
     line_bytes: 128,
     l2_bytes: 50 * 1024 * KIB,
-    device: Some(Device { block_threads: 256, resident_threads: 132 * 2048, shared_bytes: 48 * KIB }),
+    device: Some(Device { block_threads: 256, resident_threads: 132 * 2048, shared_bytes: 48 * KIB, vector_bytes: 16 }),
     ..PORTABLE
 };
 
@@ -209,7 +211,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Device { block_threads, resident_threads, shared_bytes }) = self.device {
+        if let Some(Device { block_threads, resident_threads, shared_bytes, .. }) = self.device {
             writeln!(f, "{}: compile with {}", self.name, self.options)?;
             writeln!(f, "blocks of {block_threads} threads with {} KiB of shared memory", shared_bytes / KIB)?;
             return writeln!(f, "work: {resident_threads} threads at the same time");

@@ -8,9 +8,9 @@ use super::is_shared;
 use crate::emit::draft::Draft;
 use crate::emit::integers::smaller;
 use crate::emit::names::Names;
-use crate::emit::tree::{Callee, Type, Value};
+use crate::emit::tree::{Callee, Operator, Type, Value};
 use crate::emit::values::{Instance, Instances, Language, Values};
-use crate::nest::{Kernel, Kind, Leaf, Loop, Nest, Real, leaves};
+use crate::nest::{Kernel, Kind, Leaf, Loop, LoopId, Nest, Real, Scope, Tile, leaves};
 use crate::program::expr::Number;
 use crate::program::{Affine, Expr, ExprId, ReduceOp, TensorId};
 use gradix_int::Int;
@@ -22,7 +22,7 @@ pub fn threads(leaf: &Leaf) -> usize {
 }
 
 /// How many threads share the values of a loop.
-fn count(l: &Loop) -> usize {
+pub fn count(l: &Loop) -> usize {
     match l.kind {
         Kind::Threads(count) => count,
         Kind::Serial | Kind::Lanes(_) | Kind::Unrolled(_) => 1,
@@ -37,21 +37,34 @@ pub struct Writer<'a> {
     /// The threads of a block.
     threads: usize,
     /// Buffers that threads share, with the leaves that touch them and whether they write.
-    kernel: &'a Kernel,
+    pub kernel: &'a Kernel,
     number: usize,
+    /// What threads share and have touched since the last barrier, and whether they wrote it; `None` where a tile begins or ends.
+    since: Option<Vec<(TensorId, bool)>>,
+    /// Loops of threads that have all of their values here.
+    whole: Vec<LoopId>,
     /// The elements that a thread has of each buffer in registers.
     registers: HashMap<TensorId, Vec<Value>>,
 }
 
 impl<'a> Writer<'a> {
     pub fn new(names: Names<'a>, real: Real, kernel: &'a Kernel, number: usize, threads: usize) -> Self {
-        let mut writer =
-            Writer { names, draft: Draft::default(), real, threads, kernel, number, registers: HashMap::new() };
+        let mut writer = Writer {
+            names,
+            draft: Draft::default(),
+            real,
+            threads,
+            kernel,
+            number,
+            since: Some(Vec::new()),
+            whole: Vec::new(),
+            registers: HashMap::new(),
+        };
         writer.declare_registers();
         writer
     }
 
-    fn nest(&self) -> &'a Nest {
+    pub fn nest(&self) -> &'a Nest {
         self.names.nest
     }
 
@@ -84,16 +97,60 @@ impl<'a> Writer<'a> {
     /// Writes a leaf, after a barrier if it meets another one in what threads share.
     pub fn leaf(&mut self, leaf: &Leaf) {
         let saved = self.names.variables.clone();
-        if self.meets_another(leaf) {
-            self.draft.run(Callee::known("__syncthreads".into()).call([]));
-        }
+        self.wait(leaf);
         let opened = self.open_threads(leaf);
-        match self.held_by(leaf) {
-            Some(buffer) => self.in_registers(leaf, buffer),
-            None => self.in_turn(leaf),
+        match (self.held_by(leaf), self.staged(leaf)) {
+            (Some(buffer), _) => self.in_registers(leaf, buffer),
+            (None, Some(each)) => self.side_by_side(leaf, &each),
+            (None, None) => self.in_turn(leaf),
         }
         self.draft.close(opened);
         self.names.variables = saved;
+    }
+
+    /// The loops of a leaf's threads that have all of their values where a tile has, if the leaf adds to what threads have in
+    /// registers.
+    pub fn whole_in(&self, tile: &Tile, leaf: &Leaf) -> Option<Vec<LoopId>> {
+        let first = Affine::index(tile.variable);
+        let ends: Vec<Affine> = tile.range.high.iter().map(|high| high.clone() - first.clone()).collect();
+        let is_whole = |l: &&Loop| {
+            let [low] = l.range.low.as_slice() else { return false };
+            let all = low.clone().shift(tile.size - 1);
+            *low == Affine::constant(0) && l.range.high.iter().all(|high| *high == all || ends.contains(high))
+        };
+        let is_added = self.registers.contains_key(&leaf.target) && leaf.guards.is_empty();
+        let whole = leaf.loops.iter().filter(|l| is_shared(l.kind)).filter(is_whole).map(|l| l.variable);
+        Some(whole.collect::<Vec<LoopId>>()).filter(|whole| is_added && !whole.is_empty())
+    }
+
+    /// Writes a leaf where these loops of threads have all of their values.
+    pub fn leaf_of_whole_tile(&mut self, leaf: &Leaf, whole: &[LoopId]) {
+        self.whole = whole.to_vec();
+        self.leaf(leaf);
+        self.whole.clear();
+    }
+
+    /// A barrier, if a leaf meets what came before in memory that threads share.
+    fn wait(&mut self, leaf: &Leaf) {
+        let nest = self.nest();
+        let own: Vec<TensorId> = nest.touched_by(leaf).filter(|buffer| !nest[*buffer].registers).collect();
+        let meets = |(buffer, written): &(TensorId, bool)| own.contains(buffer) && (*written || *buffer == leaf.target);
+        let needed = match &self.since {
+            Some(since) => since.iter().any(meets),
+            None => self.meets_another(leaf),
+        };
+        if needed {
+            self.draft.run(Callee::known("__syncthreads".into()).call([]));
+            self.since = Some(Vec::new());
+        }
+        if let Some(since) = &mut self.since {
+            since.extend(own.into_iter().map(|buffer| (buffer, buffer == leaf.target)));
+        }
+    }
+
+    /// To be called where a tile begins and where it ends: what its leaves touch may have been touched for the value before.
+    pub fn forget(&mut self) {
+        self.since = None;
     }
 
     /// Whether a leaf touches what another one of the kernel writes, or writes what another one touches, in memory that
@@ -126,15 +183,16 @@ impl<'a> Writer<'a> {
         Value::name("threadIdx.x", Type::Int).cast(Type::Whole)
     }
 
-    /// The thread's number along a loop that threads share: the last such loop of a leaf goes fastest.
-    fn along(&self, leaf: &Leaf, position: usize) -> Value {
+    /// The thread's number along a loop that threads share: the last such loop of a leaf goes fastest. It is computed without
+    /// signs, and with a remainder even where that changes nothing: compilers see that it is small, and find what lies side by side.
+    pub fn along(&self, leaf: &Leaf, position: usize) -> Value {
         let behind: usize = leaf.loops[position + 1..].iter().map(count).product();
-        let before = leaf.loops[..position].iter().any(|l| is_shared(l.kind));
-        let own = self.thread() / behind;
-        if before { own.with(crate::emit::tree::Operator::Remainder, count(&leaf.loops[position])) } else { own }
+        let thread = Value::name("threadIdx.x", Type::Int);
+        let own = if behind == 1 { thread } else { thread / behind };
+        own.with(Operator::Remainder, count(&leaf.loops[position])).cast(Type::Whole)
     }
 
-    fn range(&self, l: &Loop) -> (Value, Value) {
+    pub fn range(&self, l: &Loop) -> (Value, Value) {
         (self.names.low(&l.range), self.names.high(&l.range))
     }
 
@@ -151,7 +209,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn values(&mut self, instances: Instances) -> Values<'_, 'a> {
+    pub fn values(&mut self, instances: Instances) -> Values<'_, 'a> {
         Values::new(&mut self.names, &mut self.draft, self.real, &Numbers, instances)
     }
 
@@ -190,6 +248,7 @@ impl<'a> Writer<'a> {
         let shared: Vec<usize> = (0..leaf.outputs).filter(|p| is_shared(leaf.loops[*p].kind)).collect();
         let mut sides: Vec<(usize, Vec<Value>)> = Vec::new();
         let mut inside: Vec<Vec<Value>> = Vec::new();
+        let is_near = self.stays_near(leaf, &shared, &each);
         for (&position, &each) in shared.iter().zip(&each) {
             let l = &leaf.loops[position];
             let (low, high) = self.range(l);
@@ -200,7 +259,11 @@ impl<'a> Writer<'a> {
             for number in 0..each {
                 let place = &first + count(l) * number;
                 tests.push(place.clone().at_most(&end));
-                names.push(self.draft.constant("v", smaller(place, end.clone())));
+                let value = match is_near || self.whole.contains(&l.variable) {
+                    true => place,
+                    false => smaller(place, end.clone()),
+                };
+                names.push(self.draft.constant("v", value));
             }
             match each {
                 1 => self.names.variables[l.variable] = names.remove(0),
@@ -214,12 +277,50 @@ impl<'a> Writer<'a> {
             self.registers[&leaf.target].iter().for_each(|held| self.draft.assign(held, &start));
         }
         let points: usize = each.iter().product();
-        let opened = match leaf.reduction {
-            None => 0,
-            Some(_) => (leaf.outputs..leaf.loops.len()).map(|position| self.open_loop(leaf, position)).count(),
-        };
+        let terms = leaf.outputs..leaf.loops.len();
+        let whole = leaf.loops[terms.clone()].first().filter(|_| terms.len() == 1).and_then(whole_tile);
+        if let Some((count, low, others)) = &whole {
+            self.open_whole_tile(leaf.loops[leaf.outputs].variable, *count, low, others);
+            self.points(leaf, instances.clone(), &inside, points);
+            self.draft.close(1);
+            self.draft.otherwise();
+        }
+        let opened = terms.map(|position| self.open_loop(leaf, position)).count();
         self.points(leaf, instances, &inside, points);
-        self.draft.close(opened);
+        self.draft.close(opened + usize::from(whole.is_some()));
+    }
+
+    /// Opens a choice, of which the first branch is for tiles with all of their values, and in it the loop over these, written out.
+    fn open_whole_tile(&mut self, variable: LoopId, count: i64, low: &Affine, others: &[&Affine]) {
+        let last = low.clone().shift(count - 1);
+        let fits = others.iter().map(|other| self.names.affine(&last).at_most(self.names.affine(other)));
+        let fits = Value::joined(Operator::And, fits).unwrap_or(1.into());
+        self.draft.when(fits);
+        let step = self.draft.fresh("step", Type::Whole);
+        self.draft.unrolled(&step, count.into());
+        let (name, low) = (self.names.variables[variable].clone(), self.names.affine(low));
+        self.draft.fix(&name, low + step);
+    }
+
+    /// Whether a leaf reads nothing but what threads have in registers, and what is staged for its whole tile: where its values are
+    /// past the end of a loop, it may read what is there.
+    fn stays_near(&self, leaf: &Leaf, shared: &[usize], each: &[usize]) -> bool {
+        let nest = self.nest();
+        let room = |place: &Affine, extent: &Affine| {
+            shared.iter().zip(each).all(|(position, each)| {
+                let l = &leaf.loops[*position];
+                let covers = extent.as_constant().is_some_and(|extent| *extent >= Int::from((count(l) * each) as i64));
+                !place.uses_index(l.variable) || covers && *place == Affine::index(l.variable) - l.range.low[0].clone()
+            })
+        };
+        let is_near = |(buffer, at): (TensorId, &[Affine])| {
+            self.registers.contains_key(&buffer)
+                || matches!(nest[buffer].scope, Scope::Local(_))
+                    && at.iter().zip(&nest[buffer].extents).all(|(place, extent)| room(place, extent))
+        };
+        leaf.guards.is_empty()
+            && self.registers.contains_key(&leaf.target)
+            && nest.exprs.accesses(leaf.body).all(is_near)
     }
 
     /// What becomes of each of the elements that a thread has.
@@ -279,7 +380,7 @@ impl<'a> Writer<'a> {
     /// no element at all.
     fn covers_its_item(&self, leaf: &Leaf) -> bool {
         let is_item = |l: &&Loop| self.kernel.work.iter().any(|work| l.range.high == [Affine::index(work.last)]);
-        leaf.loops.iter().filter(|l| is_shared(l.kind)).all(|l| is_item(&l))
+        leaf.loops.iter().filter(|l| is_shared(l.kind)).all(|l| is_item(&l) || self.whole.contains(&l.variable))
     }
 
     /// Whether a point is none that a value stands for.
@@ -292,7 +393,7 @@ impl<'a> Writer<'a> {
             tests.push(tests_of_side[point % tests_of_side.len()].clone());
             point /= tests_of_side.len();
         }
-        Value::joined(crate::emit::tree::Operator::And, tests.into_iter().rev())
+        Value::joined(Operator::And, tests.into_iter().rev())
     }
 }
 
@@ -300,6 +401,14 @@ impl<'a> Writer<'a> {
 fn instances(leaf: &Leaf, sides: &[(usize, Vec<Value>)]) -> Instances {
     let mut sides = sides.iter().map(|(position, names)| (leaf.loops[*position].variable, names.clone()));
     Instances { rows: sides.next(), columns: sides.next(), ..Instances::default() }
+}
+
+/// How many values a loop over a part of a tile has unless something else ends before, where it starts, and what ends before.
+fn whole_tile(l: &Loop) -> Option<(i64, &Affine, Vec<&Affine>)> {
+    let low = l.range.low.first().filter(|low| l.range.low.len() == 1 && low.as_index().is_some())?;
+    let length = |high: &Affine| (high.clone() - low.clone()).as_constant().and_then(|n| i64::try_from(n).ok());
+    let count = l.range.high.iter().find_map(length)? + 1;
+    Some((count, low, l.range.high.iter().filter(|high| length(high).is_none()).collect()))
 }
 
 /// The value of an empty reduction.

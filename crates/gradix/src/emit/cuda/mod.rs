@@ -7,6 +7,7 @@ mod host;
 mod leaf;
 pub mod library;
 mod narrow;
+mod staging;
 
 pub use narrow::suffices;
 
@@ -18,6 +19,7 @@ use super::tree::{Code, Operator, Type, Value};
 use crate::nest::{Kernel, Kind, Nest, Real, Scope, Step, Tile, leaves};
 use crate::program::TensorId;
 use crate::program::print::affine;
+use crate::target::cost::{LEAST_BLOCKS_OF_MULTIPROCESSOR as LEAST_BLOCKS, TILES_AT_ONCE};
 use gradix_int::Int;
 use leaf::Writer;
 use std::collections::{BTreeSet, HashSet};
@@ -112,7 +114,9 @@ fn kernel(nest: &Nest, number: usize, common: &Common, real: Real, seen: &str) -
         doc.push(format!("items: {low} to {high} by {step}{parts}"));
     }
     let doc = doc.join("\n * ");
-    let head = format!("{seen} __global__ void __launch_bounds__({threads}) gx_kernel_{number}(const gx_call call) {{");
+    let head = format!(
+        "{seen} __global__ void __launch_bounds__({threads}, {LEAST_BLOCKS}) gx_kernel_{number}(const gx_call call) {{"
+    );
     (format!("/* {doc} */\n{head}"), body)
 }
 
@@ -142,14 +146,40 @@ fn write_step(w: &mut Writer, step: &Step) {
     match step {
         Step::Leaf(leaf) => w.leaf(leaf),
         Step::Together(together) => together.leaves.iter().for_each(|leaf| w.leaf(leaf)),
-        Step::Tile(Tile { variable, range, size, steps, .. }) => {
-            let (low, high) = (w.names.low(range), w.names.high(range));
-            let v = w.names.variables[*variable].clone();
-            w.draft.each_to(&v, low, high, *size);
-            steps.iter().for_each(|step| write_step(w, step));
-            w.draft.close(1);
+        Step::Tile(tile) => {
+            let v = w.names.variables[tile.variable].clone();
+            let end = write_several(w, tile, &v);
+            match &end {
+                Some(end) => w.draft.go_on(&v, v.at_most(end), tile.size),
+                None => w.draft.each_to(&v, w.names.low(&tile.range), w.names.high(&tile.range), tile.size),
+            }
+            w.forget();
+            tile.steps.iter().for_each(|step| write_step(w, step));
+            w.forget();
+            w.draft.close(1 + usize::from(end.is_some()));
         }
     }
+}
+
+/// Of a tile in which threads add terms to what they have in registers, some whole ones at a time, without tests, so that their loads
+/// are under way together; gives the last value, up to which the others follow, in the same block. `None` for other tiles.
+fn write_several(w: &mut Writer, tile: &Tile, v: &Value) -> Option<Value> {
+    let [Step::Leaf(leaf)] = tile.steps.as_slice() else { return None };
+    let whole = w.whole_in(tile, leaf)?;
+    w.draft.block();
+    w.draft.start(v, w.names.low(&tile.range));
+    let end = w.draft.constant("end", w.names.high(&tile.range));
+    let several = TILES_AT_ONCE * tile.size;
+    w.draft.go_on(v, (v.clone() + (several - 1)).at_most(&end), several);
+    w.forget();
+    for number in 0..TILES_AT_ONCE {
+        w.names.variables[tile.variable] = v.clone() + number * tile.size;
+        w.leaf_of_whole_tile(leaf, &whole);
+    }
+    w.names.variables[tile.variable] = v.clone();
+    w.forget();
+    w.draft.close(1);
+    Some(end)
 }
 
 /// Code after declarations of the sizes, buffers and strides that it mentions, and of what the block has for itself.

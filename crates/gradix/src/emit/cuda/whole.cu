@@ -1,6 +1,9 @@
 #define GX_FUNCTION static __device__ __forceinline__
 #define GX_INF ((gx_t)__longlong_as_double(0x7ff0000000000000LL))
 #define GX_NAN ((gx_t)__longlong_as_double(0x7ff8000000000000LL))
+#define GX_UNROLL _Pragma("unroll")
+/* As vectors are loaded. */
+#define GX_ALIGNED __align__(16)
 #ifndef INT64_C
 #define INT64_C(number) number##LL
 #endif
@@ -27,6 +30,11 @@ GX_FUNCTION gx_whole gx_larger(gx_whole a, gx_whole b) { return a > b ? a : b; }
 
 GX_FUNCTION gx_whole gx_smaller(gx_whole a, gx_whole b) { return a < b ? a : b; }
 #endif
+
+/* Where an element lies whose neighbours are some elements apart. */
+GX_FUNCTION gx_whole gx_interleaved(gx_whole i, int apart, int beside) {
+    return i % apart * beside + i / apart % beside + i / (apart * beside) * (apart * beside);
+}
 
 /* Rounds down; c is positive. */
 GX_FUNCTION gx_whole gx_floor_div(gx_whole a, gx_whole c) { return a / c - (a % c < 0); }

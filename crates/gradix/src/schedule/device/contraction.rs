@@ -13,7 +13,7 @@
 
 use super::making::{Making, bounds, own_place};
 use super::{Scheduling, power_of_two};
-use crate::nest::{Kind, Leaf, Loop, LoopId, Step, Tile, Work};
+use crate::nest::{Interleaved, Kind, Leaf, Loop, LoopId, Step, Tile, Work};
 use crate::program::expr::Rewriter;
 use crate::program::{Affine, Definition, ExprId, Range, TensorId};
 use crate::schedule::loops::{Parts, operands};
@@ -23,8 +23,10 @@ use crate::target::cost::{self, TILE_SIDE_THREADS as SIDE};
 struct Tiling {
     /// The two outputs of a tile, by position; elements lie side by side along the second.
     sides: [usize; 2],
-    /// How many values of each a thread has.
+    /// How many values of each a thread has, and how many of these lie beside each other where they are staged: as many as one
+    /// instruction loads.
     each: [i64; 2],
+    beside: [i64; 2],
     /// The index whose terms are staged together, and how many of them.
     index: usize,
     terms: i64,
@@ -140,9 +142,12 @@ impl Scheduling<'_> {
         let along = [(parts.by_row, Some(0)), (parts.by_lane, Some(1)), (parts.by_term, None)];
         for (value, side) in along.into_iter().flat_map(|(values, side)| values.into_iter().map(move |v| (v, side))) {
             let values = side.map(|side| tiling.each[side] * SIDE);
-            // Rows of an odd length lie in different banks.
-            let extents: Vec<i64> = std::iter::once(tiling.terms).chain(values.map(|values| values + 1)).collect();
+            // Rows start in different banks, and where vectors can be loaded.
+            let aside = side.map_or(1, |side| tiling.beside[side]);
+            let extents: Vec<i64> = std::iter::once(tiling.terms).chain(values.map(|values| values + aside)).collect();
             let room = self.local(&format!("{}_near", self.stem(value)), &extents, false);
+            let interleaved = |side: usize| Interleaved { apart: SIDE, beside: tiling.beside[side] };
+            self.buffers[room.0 as usize].interleaved = side.map(interleaved).filter(|layout| layout.beside > 1);
             let at: Vec<Affine> = std::iter::once(k.clone()).chain(side.map(|side| own_place(&sides[side]))).collect();
             let loops = self.staging_loops(value, term, side.map(|side| &sides[side]), tiling.terms);
             steps.push(Step::Leaf(Leaf::pointwise(room, at.clone(), loops, value)));
@@ -194,14 +199,15 @@ impl Scheduling<'_> {
         let mut parts = Parts::default();
         let (row, column) = (LoopId(sides[0] as u32), LoopId(sides[1] as u32));
         operands(&self.exprs, definition.body, (row, column), &mut parts);
-        let values = parts.by_row.len() as i64 * (each[0] * SIDE + 1)
-            + parts.by_lane.len() as i64 * (each[1] * SIDE + 1)
+        let beside = each.map(|each| each.min(self.device.vector_bytes / self.real.bytes()));
+        let values = parts.by_row.len() as i64 * (each[0] * SIDE + beside[0])
+            + parts.by_lane.len() as i64 * (each[1] * SIDE + beside[1])
             + parts.by_term.len() as i64;
         let room = self.device.shared_bytes / self.real.bytes() / values;
         let most = power_of_two(sizes[index], SIDE);
         let fitting = std::iter::successors(Some(most), |terms| Some(terms / 2)).take_while(|terms| *terms > 0);
         let terms = fitting.filter(|terms| *terms <= room).max()?;
-        Some(Tiling { sides, each, index, terms, parts: divided })
+        Some(Tiling { sides, each, beside, index, terms, parts: divided })
     }
 
     /// The index along which the terms of a tile can be divided, and in how many parts at most.

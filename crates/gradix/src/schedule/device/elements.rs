@@ -15,7 +15,8 @@ impl Scheduling<'_> {
         let lanes = self.lanes(definition, sizes);
         let (mut map, mut loops): (Vec<Affine>, Vec<(usize, Loop)>) = (Vec::new(), Vec::new());
         for (position, threads) in self.shape(lanes, &sizes[..definition.rank]).into_iter().enumerate() {
-            let place = making.output(definition, position, &map, threads, 1);
+            let each = if Some(position) == lanes && last.is_none() { self.each(definition, sizes) } else { 1 };
+            let place = making.output(definition, position, &map, threads, each);
             map.push(place.value);
             loops.extend(place.inside.map(|inside| (position, inside)));
         }
@@ -53,6 +54,14 @@ impl Scheduling<'_> {
             }
         }
         self.finish(making);
+    }
+
+    /// How many elements a thread has, one after the other: where there are enough of them, several loads are then under way at the same
+    /// time, and blocks are fewer.
+    fn each(&self, definition: &Definition, sizes: &[f64]) -> i64 {
+        let elements: f64 = sizes[..definition.rank].iter().product();
+        let is_large = elements >= (self.device.resident_threads * cost::ELEMENTS_OF_THREAD) as f64;
+        if is_large && definition.reduction.is_none() { cost::ELEMENTS_OF_THREAD } else { 1 }
     }
 
     /// The index that neighbouring threads have neighbouring values of: that of elements that lie side by side, in what is

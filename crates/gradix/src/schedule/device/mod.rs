@@ -115,7 +115,7 @@ impl Scheduling<'_> {
     fn buffer(&mut self, name: &str, extents: Vec<Affine>, scope: Scope, registers: bool) -> TensorId {
         let taken = |n: &str| self.buffers.iter().any(|t| t.name == n);
         let name = names::fresh_where(name, taken);
-        self.buffers.push(Buffer { name, extents, scope, streamed: false, registers });
+        self.buffers.push(Buffer { name, extents, scope, streamed: false, registers, interleaved: None });
         TensorId(self.buffers.len() as u32 - 1)
     }
 

@@ -79,7 +79,7 @@ fn buffer(program: &Program, tensor: TensorId, estimate: &[f64], real: Real, tar
     };
     let is_output = matches!(scope, Scope::Output(_));
     let streamed = is_output && is_streamed(program, tensor, estimate, real, target);
-    Buffer { name, extents, scope, streamed, registers: false }
+    Buffer { name, extents, scope, streamed, registers: false, interleaved: None }
 }
 
 /// Whether a result is large and nothing reads it.
@@ -248,7 +248,7 @@ impl Looping<'_> {
     fn buffer(&mut self, name: String, extents: Vec<Affine>, scope: Scope) -> TensorId {
         let taken = |n: &str| self.buffers.iter().any(|t| t.name == n);
         let name = names::fresh_where(&name, taken);
-        self.buffers.push(Buffer { name, extents, scope, streamed: false, registers: false });
+        self.buffers.push(Buffer { name, extents, scope, streamed: false, registers: false, interleaved: None });
         TensorId(self.buffers.len() as u32 - 1)
     }
 }
