@@ -1,6 +1,6 @@
 # Short names for what is done by cargo and, for the benchmarks, by Python.
 
-.PHONY: test test-rust test-python index-sets random-programs sanitize emulate-cuda test-cuda nvrtc lint msrv package book typeset bench compare survey growth bench-compiler bench-python bench-loops bench-functions fuzz
+.PHONY: test test-rust test-python index-sets random-programs sanitize emulate-cuda test-cuda test-cuda-python nvrtc lint msrv package book typeset bench compare survey growth bench-compiler bench-gpu bench-python bench-loops bench-functions fuzz
 
 # All tests: unit tests, case files, random programs, examples, documentation, and the Python package.
 test: test-rust test-python
@@ -39,6 +39,11 @@ emulate-cuda:
 # The same on the machine's own GPU; what is compared bit by bit runs twenty times.
 test-cuda:
 	GRADIX_GPU=device GRADIX_EMULATED=all cargo test -p gradix-run --test backends gpu
+
+# PyTorch, JAX and CuPy on the machine's own GPU, as far as $(PYTHON) has them, which also has gradix and pytest.
+PYTHON = python3
+test-cuda-python:
+	cd crates/gradix-py && $(PYTHON) -m pytest device_tests
 
 # All examples, compiled by NVIDIA's compiler, which is a download of 217 MB the first time and needs no GPU.
 nvrtc:
@@ -98,6 +103,11 @@ growth:
 	cargo build --release
 	bench/setup.sh
 	bench/.venv/bin/python bench/growth.py
+
+# The ten workloads on a GPU, beside the PyTorch of $(PYTHON).
+bench-gpu:
+	cargo build --release -p gradix-cli
+	$(PYTHON) bench/gpu.py
 
 # How fast the compiler itself is.
 bench-compiler:

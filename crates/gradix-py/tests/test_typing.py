@@ -50,4 +50,4 @@ except gx.GradixError as error:
 
 @pytest.mark.parametrize("command", [("check",), ("format", "--check")])
 def test_the_code_is_tidy(command):
-    run("ruff", *command, "--no-cache", "python", "tests", "examples")
+    run("ruff", *command, "--no-cache", "python", "tests", "device_tests", "examples")
