@@ -33,7 +33,7 @@ pub fn count(l: &Loop) -> usize {
 pub struct Writer<'a> {
     pub names: Names<'a>,
     pub draft: Draft,
-    real: Real,
+    pub real: Real,
     /// The threads of a block.
     threads: usize,
     /// Buffers that threads share, with the leaves that touch them and whether they write.
@@ -278,16 +278,40 @@ impl<'a> Writer<'a> {
         }
         let points: usize = each.iter().product();
         let terms = leaf.outputs..leaf.loops.len();
+        let guards = if is_near { self.guards_before(leaf, &instances, points) } else { None };
+        let tests = (&inside[..], guards.as_deref());
         let whole = leaf.loops[terms.clone()].first().filter(|_| terms.len() == 1).and_then(whole_tile);
         if let Some((count, low, others)) = &whole {
             self.open_whole_tile(leaf.loops[leaf.outputs].variable, *count, low, others);
-            self.points(leaf, instances.clone(), &inside, points);
+            self.points(leaf, instances.clone(), tests, points);
             self.draft.close(1);
             self.draft.otherwise();
         }
         let opened = terms.map(|position| self.open_loop(leaf, position)).count();
-        self.points(leaf, instances, &inside, points);
+        self.points(leaf, instances, tests, points);
         self.draft.close(opened + usize::from(whole.is_some()));
+    }
+
+    /// What the guards of a reduction say of each point, if they are the same for all terms: it is computed before the first.
+    fn guards_before(&mut self, leaf: &Leaf, instances: &Instances, points: usize) -> Option<Vec<Value>> {
+        let uses_terms = |l: &Loop| leaf.guards.iter().any(|guard| guard.affine.uses_index(l.variable));
+        if leaf.guards.is_empty() || leaf.reduction.is_none() || leaf.loops[leaf.outputs..].iter().any(uses_terms) {
+            return None;
+        }
+        let mut known: Vec<(Value, Value)> = Vec::new();
+        let mut test = |point: usize| {
+            instances.select((point, 0), &mut self.names.variables);
+            let test = self.names.all(&leaf.guards).expect("there are guards");
+            match known.iter().find(|(text, _)| *text == test) {
+                Some((_, name)) => name.clone(),
+                None => {
+                    let name = self.draft.constant("in", test.clone());
+                    known.push((test, name.clone()));
+                    name
+                }
+            }
+        };
+        Some((0..points).map(&mut test).collect())
     }
 
     /// Opens a choice, of which the first branch is for tiles with all of their values, and in it the loop over these, written out.
@@ -318,13 +342,17 @@ impl<'a> Writer<'a> {
                 || matches!(nest[buffer].scope, Scope::Local(_))
                     && at.iter().zip(&nest[buffer].extents).all(|(place, extent)| room(place, extent))
         };
-        leaf.guards.is_empty()
-            && self.registers.contains_key(&leaf.target)
-            && nest.exprs.accesses(leaf.body).all(is_near)
+        self.registers.contains_key(&leaf.target) && nest.exprs.accesses(leaf.body).all(is_near)
     }
 
     /// What becomes of each of the elements that a thread has.
-    fn points(&mut self, leaf: &Leaf, instances: Instances, inside: &[Vec<Value>], points: usize) {
+    fn points(
+        &mut self,
+        leaf: &Leaf,
+        instances: Instances,
+        (inside, guards): (&[Vec<Value>], Option<&[Value]>),
+        points: usize,
+    ) {
         let accesses = self.held_accesses(leaf.body);
         let is_whole = self.covers_its_item(leaf);
         let mut given: HashMap<(ExprId, Instance), Value> = HashMap::new();
@@ -334,7 +362,7 @@ impl<'a> Writer<'a> {
             }
         }
         let mut done = None;
-        if leaf.guards.is_empty() {
+        if leaf.guards.is_empty() || guards.is_some() {
             let mut values = self.values(instances.clone());
             values.given = given.clone();
             done = Some((0..points).map(|point| values.value(leaf.body, (point, 0))).collect::<Vec<Value>>());
@@ -343,7 +371,10 @@ impl<'a> Writer<'a> {
             instances.select((point, 0), &mut self.names.variables);
             let test = self.test(point, inside, is_whole && self.registers.contains_key(&leaf.target));
             let mut opened = test.map(|test| self.draft.when(test)).into_iter().count();
-            opened += self.open_guards(leaf);
+            opened += match guards {
+                Some(guards) => [self.draft.when(guards[point].clone())].len(),
+                None => self.open_guards(leaf),
+            };
             let value = match &done {
                 Some(done) => done[point].clone(),
                 None => {

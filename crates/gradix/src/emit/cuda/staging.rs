@@ -7,6 +7,7 @@ use crate::emit::tree::{Operator, Value};
 use crate::emit::values::Instances;
 use crate::nest::{Leaf, Loop, Scope, leaves};
 use crate::program::Affine;
+use crate::program::expr::Number;
 use gradix_int::Int;
 use std::collections::HashSet;
 
@@ -15,14 +16,16 @@ impl Writer<'_> {
     /// be under way before the first of them is stored.
     pub fn staged(&self, leaf: &Leaf) -> Option<Vec<usize>> {
         let nest = self.nest();
-        let is_plain = leaf.reduction.is_none() && leaf.guards.is_empty() && leaf.loops.len() == leaf.subscripts.len();
+        let is_plain = leaf.reduction.is_none() && leaf.loops.len() == leaf.subscripts.len();
         let is_shared_by_threads = matches!(nest[leaf.target].scope, Scope::Local(_)) && !nest[leaf.target].registers;
         if !is_plain || !is_shared_by_threads || leaf.reads(&nest.exprs, leaf.target) {
             return None;
         }
         let each: Option<Vec<usize>> =
             leaf.loops.iter().map(|l| Some(self.most_values(l)?.div_ceil(count(l)))).collect();
-        each.filter(|each| each.iter().product::<usize>() <= MAX_LOADS_UNDER_WAY)
+        let each = each.filter(|each| each.iter().product::<usize>() <= MAX_LOADS_UNDER_WAY)?;
+        // What guards leave out is stored, too, as 0: nobody may have anything there.
+        (leaf.guards.is_empty() || self.has_room(leaf, &each)).then_some(each)
     }
 
     /// The most values that a loop has, of which there is at least one: those of an item, or of a tile around it.
@@ -75,8 +78,7 @@ impl Writer<'_> {
             for ((l, places), number) in leaf.loops.iter().zip(&places).zip(point) {
                 self.names.variables[l.variable] = places[*number].0.clone();
             }
-            let value = self.values(Instances::default()).value(leaf.body, (0, 0));
-            loaded.push(self.draft.constant("e", value));
+            loaded.push(self.loaded(leaf));
         }
         let has_room = self.has_room(leaf, each);
         for (point, value) in points.iter().zip(loaded) {
@@ -92,6 +94,22 @@ impl Writer<'_> {
             self.draft.assign(&target, value);
             self.draft.close(opened);
         }
+    }
+}
+
+impl Writer<'_> {
+    /// A value that a thread loads; 0 where guards leave it out.
+    fn loaded(&mut self, leaf: &Leaf) -> Value {
+        let Some(test) = self.names.all(&leaf.guards) else {
+            let value = self.values(Instances::default()).value(leaf.body, (0, 0));
+            return self.draft.constant("e", value);
+        };
+        let loaded = self.draft.variable("e", Value::Real(Number::new(0.0), self.real));
+        self.draft.when(test);
+        let value = self.values(Instances::default()).value(leaf.body, (0, 0));
+        self.draft.assign(&loaded, value);
+        self.draft.close(1);
+        loaded
     }
 }
 

@@ -15,9 +15,10 @@ use super::making::{Making, bounds, own_place};
 use super::{Scheduling, power_of_two};
 use crate::nest::{Interleaved, Kind, Leaf, Loop, LoopId, Step, Tile, Work};
 use crate::program::expr::Rewriter;
-use crate::program::{Affine, Definition, ExprId, Range, TensorId};
+use crate::program::{Affine, Atom, Constraint, Definition, ExprId, Range, TensorId};
 use crate::schedule::loops::{Parts, operands};
 use crate::target::cost::{self, TILE_SIDE_THREADS as SIDE};
+use gradix_int::Int;
 
 /// How the elements and the terms of a contraction are divided.
 struct Tiling {
@@ -56,13 +57,13 @@ impl Scheduling<'_> {
         let near = self.local("near", &tiling.each.map(|each| each * SIDE), true);
         let neutral = self.exprs.constant(op.neutral());
         making.leaf(Leaf::pointwise(near, place.clone(), sides.clone(), neutral));
-        let (tiles, term) = Self::tiles(&mut making, definition, (&tiling, part.as_ref()), &mut map);
+        let (tiles, term, guards) = Self::tiles(&mut making, definition, (&tiling, &sides, part.as_ref()), &mut map);
         let body = self.mapped(definition.body, &map);
-        let (mut steps, staged) = self.stage(body, &sides, &term, &tiling);
+        let (mut steps, staged) = self.stage(body, &sides, (&term, &guards), &tiling);
         let body = Rewriter::with(staged).copy(&mut self.exprs, body);
         let loops = sides.iter().cloned().chain([term]).collect();
         let leaf = Leaf::pointwise(near, place.clone(), loops, body);
-        steps.push(Step::Leaf(Leaf { outputs: 2, reduction: Some(op), accumulate: true, ..leaf }));
+        steps.push(Step::Leaf(Leaf { outputs: 2, reduction: Some(op), accumulate: true, guards, ..leaf }));
         for tile in tiles.into_iter().rev() {
             steps = vec![Step::Tile(Tile { steps, ..tile })];
         }
@@ -98,21 +99,42 @@ impl Scheduling<'_> {
         (map, sides.into_iter().flatten().collect())
     }
 
-    /// The loops around what is staged, from the outermost in, and the one over the terms that are.
+    /// The loops around what is staged, from the outermost in, the one over the terms that are, and conditions where ranges of terms
+    /// depend on a side: their loops are over all terms that any element of the tile has.
+    ///
+    /// ```text
+    /// y[v] = sum[q in max(0, 1 - v)..=2] …         q in max(0, 1 - last_v)..=2, where q >= 1 - v
+    /// ```
     fn tiles(
         making: &mut Making,
         definition: &Definition,
-        (tiling, part): (&Tiling, Option<&(usize, Work)>),
+        (tiling, sides, part): (&Tiling, &[Loop], Option<&(usize, Work)>),
         map: &mut Vec<Affine>,
-    ) -> (Vec<Tile>, Loop) {
-        let (mut tiles, mut term) = (Vec::new(), None);
+    ) -> (Vec<Tile>, Loop, Vec<Constraint>) {
+        let (mut tiles, mut term, mut guards) = (Vec::new(), None, Vec::new());
+        let outermost = |bound: &Affine, is_low: bool, map: &[Affine]| {
+            let mut map = map.to_vec();
+            for (position, side) in tiling.sides.iter().zip(sides) {
+                let is_first = (bound.step_of(*position) > Int::ZERO) == is_low;
+                map[*position] = if is_first { side.range.low[0].clone() } else { side.range.high[0].clone() };
+            }
+            bound.with_indices(&map)
+        };
         for (position, index) in definition.indices.iter().enumerate().skip(definition.rank) {
             let variable = making.variable(&index.name);
             let range = match part.filter(|(divided, _)| position == *divided) {
                 Some((_, work)) => Range { low: vec![Affine::index(work.first)], high: vec![Affine::index(work.last)] },
-                None => index.range.map(|bound| bound.with_indices(map)),
+                None => Range {
+                    low: index.range.low.iter().map(|bound| outermost(bound, true, map)).collect(),
+                    high: index.range.high.iter().map(|bound| outermost(bound, false, map)).collect(),
+                },
             };
-            map.push(Affine::index(variable));
+            let own = Affine::index(variable);
+            let moves = |bound: &&Affine| tiling.sides.iter().any(|side| bound.uses_index(*side));
+            let lows = index.range.low.iter().filter(moves).map(|low| (low.with_indices(map), own.clone()));
+            let highs = index.range.high.iter().filter(moves).map(|high| (own.clone(), high.with_indices(map)));
+            guards.extend(lows.chain(highs).map(|(low, high)| Constraint::at_most(low, high)));
+            map.push(own.clone());
             if position != tiling.index {
                 tiles.push(Tile::each(variable, range, Vec::new()));
                 continue;
@@ -124,7 +146,7 @@ impl Scheduling<'_> {
             term = Some(Loop { variable, range: inside, kind: Kind::Serial });
             tiles.push(Tile { size: tiling.terms, ..Tile::each(first, range, Vec::new()) });
         }
-        (tiles, term.expect("one index is staged"))
+        (tiles, term.expect("one index is staged"), guards)
     }
 
     /// The steps that stage all operands, and what then stands for each.
@@ -132,7 +154,7 @@ impl Scheduling<'_> {
         &mut self,
         body: ExprId,
         sides: &[Loop],
-        term: &Loop,
+        (term, guards): (&Loop, &[Constraint]),
         tiling: &Tiling,
     ) -> (Vec<Step>, Vec<(ExprId, ExprId)>) {
         let mut parts = Parts::default();
@@ -150,7 +172,11 @@ impl Scheduling<'_> {
             self.buffers[room.0 as usize].interleaved = side.map(interleaved).filter(|layout| layout.beside > 1);
             let at: Vec<Affine> = std::iter::once(k.clone()).chain(side.map(|side| own_place(&sides[side]))).collect();
             let loops = self.staging_loops(value, term, side.map(|side| &sides[side]), tiling.terms);
-            steps.push(Step::Leaf(Leaf::pointwise(room, at.clone(), loops, value)));
+            // What no element of the tile asks for need not exist.
+            let other = side.map(|side| sides[1 - side].variable);
+            let is_own = |guard: &&Constraint| side.is_some() && !other.is_some_and(|v| guard.affine.uses_index(v));
+            let guards = guards.iter().filter(is_own).cloned().collect();
+            steps.push(Step::Leaf(Leaf { guards, ..Leaf::pointwise(room, at.clone(), loops, value) }));
             staged.push((value, self.exprs.access(room, at)));
         }
         (steps, staged)
@@ -188,6 +214,9 @@ impl Scheduling<'_> {
         };
         let longest = (rank..definition.indices.len()).filter(free).max_by(|a, b| sizes[*a].total_cmp(&sizes[*b]));
         let index = longest.filter(|index| definition.conditions.is_empty() && sizes[*index] >= 1.0)?;
+        if sides.iter().any(|side| is_used(definition, *side, index)) {
+            return None;
+        }
         let terms: f64 = sizes[rank..].iter().product();
         if terms < cost::STAGED_TERMS {
             return None;
@@ -226,7 +255,7 @@ impl Scheduling<'_> {
         found.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).filter(|(_, most)| *most >= 2.0)
     }
 
-    /// The two outputs of which every access lacks one, and no range of the terms depends on: those with the most elements, the one that runs along the memory of
+    /// The two outputs of which every access lacks one: those with the most elements, the one that runs along the memory of
     /// the result last.
     fn sides(&self, definition: &Definition, sizes: &[f64]) -> Option<[usize; 2]> {
         let is_long = |p: &usize| {
@@ -234,15 +263,22 @@ impl Scheduling<'_> {
         };
         let long: Vec<usize> = (0..definition.rank).filter(is_long).collect();
         let pairs = long.iter().flat_map(|a| long.iter().filter(move |b| a < b).map(move |b| [*a, *b]));
-        let moves =
-            |side: &usize| (definition.rank..definition.indices.len()).any(|term| is_used(definition, *side, term));
+        // One bound may depend on one of them, and then goes one way with it.
+        let are_apart = |pair: &[usize; 2]| {
+            let ranges = definition.indices[definition.rank..].iter().map(|index| &index.range);
+            ranges.flat_map(|range| range.low.iter().chain(&range.high)).all(|bound| {
+                let used = pair.iter().filter(|side| bound.uses_index(**side)).count();
+                let known = pair.iter().filter(|side| bound.step_of(**side) != Int::ZERO).count();
+                used == known && used <= 1 && (used == 0 || !has_floors(bound))
+            })
+        };
         let is_pair = |pair: &[usize; 2]| {
             let mut parts = Parts::default();
             let [row, column] = pair.map(|position| LoopId(position as u32));
             let known = operands(&self.exprs, definition.body, (row, column), &mut parts);
             let count = parts.by_row.len() + parts.by_lane.len() + parts.by_term.len();
             known
-                && !pair.iter().any(moves)
+                && are_apart(pair)
                 && !parts.by_row.is_empty()
                 && !parts.by_lane.is_empty()
                 && count <= cost::STAGED_OPERANDS
@@ -273,6 +309,10 @@ impl Scheduling<'_> {
     fn resident_blocks(&self) -> f64 {
         (self.device.resident_threads / self.device.block_threads) as f64 * cost::TILES_PER_RESIDENT_BLOCK
     }
+}
+
+fn has_floors(bound: &Affine) -> bool {
+    bound.terms().iter().any(|(atom, _)| matches!(atom, Atom::Floor(..)))
 }
 
 /// Whether the range of one index depends on another one.
