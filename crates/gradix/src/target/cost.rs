@@ -346,7 +346,7 @@ pub const STATEMENTS_TOGETHER: usize = 6;
 /// Residue classes that an output is taken apart into, at most: each has loops of its own.
 pub const RESIDUE_CLASSES: i64 = 8;
 
-// ---- `schedule`: GPUs. Estimates from the facts of the machine; none of them was measured yet.
+// ---- `schedule`: GPUs. Estimates from the facts of the machine, unless an entry says what was measured.
 
 /// Threads that run in step: with fewer neighbours than these, some of them idle or read lines of their own.
 pub const WARP_VALUES: f64 = 32.0;
