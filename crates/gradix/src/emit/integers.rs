@@ -7,6 +7,10 @@ use gradix_int::Int;
 /// Defines the functions of this module.
 pub static INTEGERS: Snippet = Snippet { name: "integers.c", text: include_str!("integers.c"), needs: &[] };
 
+/// Defines what only nests for GPUs call.
+pub static INTERLEAVED: Snippet =
+    Snippet { name: "interleaved.c", text: include_str!("interleaved.c"), needs: &[&INTEGERS] };
+
 /// The larger of two.
 pub fn larger(a: Value, b: Value) -> Value {
     Callee::of("gx_larger", Type::Whole, &INTEGERS).call([a, b])
@@ -19,8 +23,7 @@ pub fn smaller(a: Value, b: Value) -> Value {
 
 /// Where an element of a buffer on a GPU lies whose neighbours are apart.
 pub fn interleaved(place: Value, Interleaved { apart, beside }: Interleaved) -> Value {
-    let callee = Callee { name: "gx_interleaved".into(), result: Type::Whole, snippet: None };
-    callee.call([place, apart.into(), beside.into()])
+    Callee::of("gx_interleaved", Type::Whole, &INTERLEAVED).call([place, apart.into(), beside.into()])
 }
 
 /// `⌊a / c⌋`

@@ -102,7 +102,7 @@ impl Writer<'_> {
     fn loaded(&mut self, leaf: &Leaf) -> Value {
         let Some(test) = self.names.all(&leaf.guards) else {
             let value = self.values(Instances::default()).value(leaf.body, (0, 0));
-            return self.draft.constant("e", value);
+            return if matches!(value, Value::Name(..)) { value } else { self.draft.constant("e", value) };
         };
         let loaded = self.draft.variable("e", Value::Real(Number::new(0.0), self.real));
         self.draft.when(test);

@@ -9,7 +9,7 @@
 //! and fused arithmetic, but not on the surrounding code or on `-ffp-contract`; fast-math options would break them. No
 //! function branches on its argument, except `sin`, `cos` and `tan` where one is huge.
 
-use crate::emit::integers::INTEGERS;
+use crate::emit::integers::{INTEGERS, INTERLEAVED};
 pub use crate::emit::tree::Snippet;
 use crate::scalar::{self, C};
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ macro_rules! library {
     ($($name:ident $file:literal: $($used:ident)*;)*) => {
         $(pub(super) static $name: Snippet = Snippet { name: $file, text: include_str!($file), needs: &[$(&$used),*] };)*
         /// Everything, each after what it uses.
-        pub static LIBRARY: &[&Snippet] = &[&INTEGERS, $(&$name),*];
+        pub static LIBRARY: &[&Snippet] = &[&INTEGERS, &INTERLEAVED, $(&$name),*];
     };
 }
 
