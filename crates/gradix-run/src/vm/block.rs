@@ -10,7 +10,7 @@
 //! A leaf that can't be taken in groups runs the same way, with groups of one point.
 
 use super::code::{Code, Inner, Source};
-use super::execute::{Context, FOLD_VECTORS, Machine, PARTS, ROWS, block, block_pitch, execute, execute_inner};
+use super::execute::{Context, FOLD_VECTORS, MAX_ROWS, Machine, PARTS, block, execute, execute_inner};
 use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
 use super::real::Real;
@@ -77,7 +77,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         }
         let most = most_lanes::<T>(plan.graph.nodes.len());
         let mut width = if grouping.folded { most } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
-        let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
+        let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, MAX_ROWS) };
         let mut row = rows.0;
         while row <= rows.1 {
             self.set(row_loop, row);
@@ -171,7 +171,7 @@ impl<T: Real> Leaf<'_, T> {
         let variable = grouping.levels[depth];
         let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
         let most = match grouping.stacked && depth + 1 == grouping.levels.len() {
-            true => (most_lanes::<T>(plan.graph.nodes.len()) / self.machine.pitch).clamp(1, ROWS),
+            true => (most_lanes::<T>(plan.graph.nodes.len()) / self.machine.pitch).clamp(1, MAX_ROWS),
             false => 1,
         };
         for value in (low..=high).step_by(most) {
@@ -328,9 +328,7 @@ fn is_in_place<T: Real>(plan: &Plan<T>) -> bool {
 impl<T: Real> Machine<T> {
     /// Makes room for a code and sets its constants.
     pub fn prepare(&mut self, code: &Code<T>) {
-        self.memory.scalars.reserve(code.scalars);
-        self.memory.rows.reserve(code.rows * ROWS);
-        self.memory.blocks.reserve(code.blocks * block_pitch::<T>());
-        code.constants.iter().for_each(|(place, value)| self.memory.scalars.set(*place, *value));
+        self.memory.values.reserve(code.room);
+        code.constants.iter().for_each(|(place, value)| self.memory.values.part(*place, 1)[0] = *value);
     }
 }

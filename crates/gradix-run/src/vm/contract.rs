@@ -9,7 +9,7 @@
 //! both operands are in place, and the terms are `k`.
 #![allow(unsafe_code, reason = "hands checked pointers to the register tiles")]
 
-use super::code::{Code, Domain, compile};
+use super::code::{BLOCK, Code, compile};
 use super::execute::{Context, Machine, execute};
 use super::grouping::Grouping;
 use super::leaf::{Access, Loop, Node, Outputs, Plan};
@@ -480,7 +480,7 @@ impl<T: Real> Leaf<'_, T> {
             self.machine.point[*variable] = block.first;
             (self.machine.rows, self.machine.lanes, self.machine.pitch) = (1, block.count, block.count);
             code.levels.iter().for_each(|level| execute(self.machine, &context, level));
-            let values = self.machine.view(&context, code.result, Domain::Block);
+            let values = self.machine.view(&context, code.result, BLOCK);
             let step = isize::from(values.vector);
             for begin in (0..block.count).step_by(width) {
                 let count = width.min(block.count - begin);

@@ -5,7 +5,7 @@
 //! threads touch an element that one of them writes, is the nest's (items of work are independent).
 #![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
 
-use super::code::{Domain, Inner, Instruction, Operation, Source};
+use super::code::{BLOCK, Inner, Instruction, Operation, Source};
 use super::grouping::Grouping;
 use super::leaf::Plan;
 use super::loops::{Terms, View, exp_vectors, mask, reduce_rows, update};
@@ -16,7 +16,7 @@ use crate::interrupt;
 use gradix::program::{BinaryOp, Comparison, UnaryOp};
 
 /// The most rows of a block.
-pub const ROWS: usize = 256;
+pub const MAX_ROWS: usize = 256;
 /// The vectors of partial results for each row of a folded reduction.
 pub const FOLD_VECTORS: usize = 4;
 /// The most partial results of a folded reduction, which are combined in a fixed order.
@@ -101,10 +101,8 @@ impl<T> Machine<T> {
 
 /// Memory of a thread's own. It is kept from one run to the next.
 pub struct Memory<T> {
-    pub scalars: Scratch<T>,
-    /// [`ROWS`] values for each place.
-    pub rows: Scratch<T>,
-    pub blocks: Scratch<T>,
+    /// The values of instructions.
+    pub values: Scratch<T>,
     pub accumulator: Scratch<T>,
     /// The packed rows of a contraction.
     pub panel: Scratch<T>,
@@ -113,8 +111,7 @@ pub struct Memory<T> {
 impl<T: Real> Memory<T> {
     /// Nothing yet.
     pub fn new() -> Self {
-        let [scalars, rows, blocks, accumulator, panel] = std::array::from_fn(|_| Scratch::new());
-        Memory { scalars, rows, blocks, accumulator, panel }
+        Memory { values: Scratch::new(), accumulator: Scratch::new(), panel: Scratch::new() }
     }
 }
 
@@ -147,7 +144,7 @@ pub fn execute_inner<T: Real>(machine: &mut Machine<T>, context: &Context<'_, T>
         _ => None,
     };
     let Some((count, steps)) = machine.list_runs(inner.operands.map(place)) else { return };
-    let to = machine.view(context, Source::Accumulator, Domain::Block);
+    let to = machine.view(context, Source::Accumulator, BLOCK);
     let shape = (machine.rows, machine.lanes);
     let operands = inner.operands.map(|source| machine.terms(context, source));
     let points = [machine.runs.len(), count, shape.1].iter().fold(shape.0, |points, n| points.saturating_mul(*n));

@@ -250,7 +250,7 @@ unsafe fn load<T: Real, V: Vector<T>, const N: usize>(from: *const T, n: usize, 
 #[inline(always)]
 pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]), to: (*mut T, [isize; 2])) {
     let rows_first = |steps: [isize; 2]| steps[0].abs() < steps[1].abs();
-    let turned = shape.0 > 1 && rows_first(from.1) && rows_first(to.1);
+    let turned = shape.1 == 1 || shape.0 > 1 && rows_first(from.1) && rows_first(to.1);
     let [outer, inner] = if turned { [shape.1, shape.0] } else { [shape.0, shape.1] };
     let (from_steps, to_steps) = match turned {
         true => ([from.1[1], from.1[0]], [to.1[1], to.1[0]]),
