@@ -346,6 +346,11 @@ pub const STATEMENTS_TOGETHER: usize = 6;
 /// Residue classes that an output is taken apart into, at most: each has loops of its own.
 pub const RESIDUE_CLASSES: i64 = 8;
 
+// ---- The virtual machine.
+
+/// The rows that are packed at a time where the nest has those of one register tile: packing is a call.
+pub const PACKED_ROWS_OF_VM: usize = 96;
+
 // ---- `schedule`: GPUs. Estimates from the facts of the machine; none of them was measured yet.
 
 /// Threads that run in step: with fewer neighbours than these, some of them idle or read lines of their own.
