@@ -9,8 +9,8 @@ use super::loops::{View, transfer};
 use super::real::Real;
 
 /// The most runs of terms that are listed, and the most terms of several runs: an instruction can't be stopped.
-const MOST_RUNS: usize = 256;
-const MOST_TERMS: usize = 1 << 20;
+const MAX_RUNS: usize = 256;
+const MAX_TERMS: usize = 1 << 20;
 
 impl<T: Real> Machine<T> {
     /// The rows and lanes that an instruction works on.
@@ -71,7 +71,7 @@ impl<T: Real> Machine<T> {
         let (terms, outer) = (self.terms.iter(), self.terms[..loops.len() - 1].iter());
         let product =
             |counts: std::slice::Iter<'_, (usize, usize)>| counts.fold(1, |all: usize, (_, n)| all.saturating_mul(*n));
-        if product(outer.clone()) > MOST_RUNS || outer.len() > 0 && product(terms) > MOST_TERMS {
+        if product(outer.clone()) > MAX_RUNS || outer.len() > 0 && product(terms) > MAX_TERMS {
             return false;
         }
         loops.iter().for_each(|l| self.point[l.variable] = l.range.at(&self.point).0);
@@ -124,7 +124,7 @@ impl<T: Real> Machine<T> {
     #[inline(always)]
     pub fn index(&mut self, context: &Context<'_, T>, number: usize, instruction: &Instruction) {
         let to = self.view(context, instruction.to, instruction.domain);
-        let linear = &context.plan.graph.indices[number];
+        let linear = &context.plan.body.indices[number];
         let [_, step] = self.steps(context, linear);
         self.pieces(context, linear, self.shape(instruction.domain), |machine, row, lane, count| {
             let start = linear.at(&machine.point);

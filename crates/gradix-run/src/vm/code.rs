@@ -8,11 +8,12 @@
 
 use super::execute::{MAX_ROWS, block_pitch};
 use super::grouping::Grouping;
-use super::leaf::{Node, Plan, Test};
+use super::leaf::Plan;
 use super::linear::Linear;
 use super::real::Real;
 use super::vector::Rule;
-use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
+use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, UnaryOp};
+use std::collections::HashMap;
 
 /// The code for one combination of outcomes of the index conditions.
 pub struct Code<T> {
@@ -124,7 +125,7 @@ pub enum Operation {
 }
 
 /// The code for the node at `root`; where `finish` is set it goes on to the target or the accumulator.
-pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], root: usize, finish: bool) -> Code<T> {
+pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], root: ExprId, finish: bool) -> Code<T> {
     let mut build = Build { plan, grouping, outcomes, values: Vec::new() };
     let root = build.root(root);
     let root = if finish && plan.reduction.is_some() { build.repeated(root, BLOCK) } else { root };
@@ -171,41 +172,59 @@ struct Build<'a, T> {
 }
 
 impl<T: Real> Build<'_, T> {
-    /// Makes values of all nodes up to `root`, and gives its own.
-    fn root(&mut self, root: usize) -> usize {
-        let mut done: Vec<usize> = Vec::with_capacity(root + 1);
-        for node in &self.plan.graph.nodes[..=root] {
-            done.push(match node {
-                Node::Constant(value) => self.add(Kind::Constant(*value), Vec::new(), SCALAR, 0),
-                Node::Index(number) => self.leaf(Operation::Index(*number), &self.plan.graph.indices[*number]),
-                Node::Access(number) => self.leaf(Operation::Load(*number), &self.plan.accesses[*number].place),
-                Node::Unary(op, a) => self.value(Operation::Unary(*op), vec![done[*a]]),
-                Node::Binary(op, a, b) => self.binary(*op, done[*a], done[*b]),
-                Node::Select(test, a, b) => match self.test(test, &done) {
-                    Truth::Known(outcome) => done[if outcome { *a } else { *b }],
-                    Truth::Value(condition) => self.value(Operation::Select, vec![done[*a], done[*b], condition]),
+    /// Makes values of all that `root` is made of, and gives its own.
+    fn root(&mut self, root: ExprId) -> usize {
+        let (mut done, body) = (HashMap::new(), &self.plan.body);
+        for id in body.exprs.postorder(root) {
+            let value = match &body.exprs[id] {
+                Expr::Constant(number) => self.constant(T::of(number.value())),
+                Expr::Index(_) => self.leaf(Operation::Index(body.numbers[&id]), &body.indices[body.numbers[&id]]),
+                Expr::Access(..) => {
+                    let access = body.numbers[&id];
+                    self.leaf(Operation::Load(access), &self.plan.accesses[access].place)
+                }
+                Expr::Unary(op, a) => self.value(Operation::Unary(*op), vec![done[a]]),
+                Expr::Binary(op, a, b) => self.binary(*op, done[a], done[b]),
+                Expr::Select(test, a, b) => match self.test(*test, &done) {
+                    Truth::Known(outcome) => done[if outcome { a } else { b }],
+                    Truth::Value(condition) => self.value(Operation::Select, vec![done[a], done[b], condition]),
                 },
-            });
+            };
+            done.insert(id, value);
         }
-        done[root]
+        done[&root]
+    }
+
+    fn constant(&mut self, value: T) -> usize {
+        self.add(Kind::Constant(value), Vec::new(), SCALAR, 0)
     }
 
     /// A condition, given the outcomes of those on indices.
-    fn test(&mut self, test: &Test, done: &[usize]) -> Truth {
-        match test {
-            Test::Index(number) => Truth::Known(self.outcomes[*number]),
-            Test::Compare(op, a, b) => Truth::Value(self.value(Operation::Compare(*op), vec![done[*a], done[*b]])),
-            Test::Not(a) => match self.test(a, done) {
+    fn test(&mut self, test: CondId, done: &HashMap<ExprId, usize>) -> Truth {
+        let body = &self.plan.body;
+        match &body.exprs[test] {
+            Cond::Index(asked) => {
+                let number = body.asked.iter().position(|known| known == asked);
+                Truth::Known(number.is_some_and(|number| self.outcomes[number]))
+            }
+            Cond::Compare(op, a, b) => Truth::Value(self.value(Operation::Compare(*op), vec![done[a], done[b]])),
+            Cond::Not(a) => match self.test(*a, done) {
                 Truth::Known(outcome) => Truth::Known(!outcome),
                 Truth::Value(a) => Truth::Value(self.value(Operation::Not, vec![a])),
             },
-            Test::And(a, b) => self.both(Operation::And, false, [a, b], done),
-            Test::Or(a, b) => self.both(Operation::Or, true, [a, b], done),
+            Cond::And(a, b) => self.both(Operation::And, false, [*a, *b], done),
+            Cond::Or(a, b) => self.both(Operation::Or, true, [*a, *b], done),
         }
     }
 
     /// Two conditions as one: an outcome that is `decisive` is that of the whole.
-    fn both(&mut self, operation: Operation, decisive: bool, tests: [&Test; 2], done: &[usize]) -> Truth {
+    fn both(
+        &mut self,
+        operation: Operation,
+        decisive: bool,
+        tests: [CondId; 2],
+        done: &HashMap<ExprId, usize>,
+    ) -> Truth {
         match tests.map(|test| self.test(test, done)) {
             [Truth::Known(one), _] | [_, Truth::Known(one)] if one == decisive => Truth::Known(one),
             [Truth::Known(_), other] | [other, Truth::Known(_)] => other,
@@ -227,7 +246,7 @@ impl<T: Real> Build<'_, T> {
                 product(square, if exponent == 3.0 { a } else { square })
             }
             -1.0 => {
-                let one = self.add(Kind::Constant(T::ONE), Vec::new(), SCALAR, 0);
+                let one = self.constant(T::ONE);
                 self.value(Operation::Binary(BinaryOp::Div), vec![one, a])
             }
             0.5 => self.value(Operation::Root, vec![a]),

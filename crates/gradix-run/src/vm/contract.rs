@@ -10,16 +10,16 @@
 #![allow(unsafe_code, reason = "hands checked pointers to the register tiles")]
 
 use super::code::{BLOCK, Code, compile};
-use super::execute::{Context, Machine, execute};
+use super::execute::{Context, MAX_ROWS, Machine, block, execute};
 use super::grouping::Grouping;
-use super::leaf::{Access, Loop, Node, Outputs, Plan};
+use super::leaf::{Access, Loop, Outputs, Plan};
 use super::loops::line;
 use super::real::{Isa, Level, Real, by_level};
 use super::recognise::Recognise;
 use super::tile::{self, Tile};
 use super::vector::Rule;
 use gradix::nest::{self, Panels};
-use gradix::program::{ExprId, ReduceOp};
+use gradix::program::{Expr, ExprId, ReduceOp};
 use gradix::target::{PanelSize, cost};
 use std::collections::HashMap;
 
@@ -50,17 +50,17 @@ struct Side<T> {
     code: Code<T>,
 }
 
-/// The contraction of a leaf, if there are tiles for the body; `place` has the nodes of expressions.
+/// The contraction of a leaf, if there are tiles for the body; `copies` are expressions in its graph.
 pub fn contraction<T: Real>(
     plan: &mut Plan<T>,
     leaf: &nest::Leaf,
-    place: &HashMap<ExprId, usize>,
+    copies: &HashMap<ExprId, ExprId>,
 ) -> Option<Contraction<T>> {
-    if !plan.graph.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
+    if !plan.body.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
         return None;
     }
     match &leaf.panels {
-        Some(panels) => packed(plan, leaf, panels, place),
+        Some(panels) => packed(plan, leaf, panels, copies),
         None => along_lanes(plan, leaf),
     }
 }
@@ -70,14 +70,14 @@ fn packed<T: Real>(
     plan: &mut Plan<T>,
     leaf: &nest::Leaf,
     panels: &Panels,
-    place: &HashMap<ExprId, usize>,
+    copies: &HashMap<ExprId, ExprId>,
 ) -> Option<Contraction<T>> {
     let (lanes, (rows, _)) = (leaf.lanes()?, leaf.rows()?);
     let Panels { scratch, by_row, by_lane, by_term, rows_in_place, lanes_in_place, kept, size, .. } = panels;
-    let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| place.get(id).copied()).collect();
+    let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| copies.get(id).copied()).collect();
     let (by_row, by_lane) = (nodes(&mut by_row.iter().chain(by_term)), nodes(&mut by_lane.iter()));
-    let (op, body) = (plan.reduction?, plan.graph.body);
-    let (rule, roots) = Recognise { nodes: &mut plan.graph.nodes, by_row, by_lane }.body(op, body)?;
+    let (op, body) = (plan.reduction?, plan.body.root);
+    let (rule, roots) = Recognise { exprs: &mut plan.body.exprs, by_row, by_lane }.body(op, body)?;
     let mut sides = [side(plan, rows, roots[0]), side(plan, lanes, roots[1])];
     let along = |access: usize| plan.accesses[access].place.factor(sides[1].variable) == 1;
     let lanes_in_place = *lanes_in_place && sides[1].plain.is_some_and(along);
@@ -99,34 +99,37 @@ fn along_lanes<T: Real>(plan: &mut Plan<T>, leaf: &nest::Leaf) -> Option<Contrac
     }
     let (lane, variables) = (plan.loops[lanes].variable, positions.map(|p| plan.loops[p].variable));
     let of_side = |side: usize| {
-        let is_operand = |node: &usize| match plan.graph.nodes[*node] {
-            Node::Access(access) => {
-                let place = &plan.accesses[access].place;
+        let is_operand = |id: &ExprId| match &plan.body.exprs[*id] {
+            Expr::Access(..) => {
+                let place = &plan.accesses[plan.body.numbers[id]].place;
                 place.factor(lane) == 1 && !place.uses(variables[1 - side])
             }
             _ => false,
         };
-        (0..plan.graph.nodes.len()).filter(is_operand).collect::<Vec<usize>>()
+        plan.body.exprs.postorder(plan.body.root).into_iter().filter(is_operand).collect::<Vec<ExprId>>()
     };
-    let (by_row, by_lane, body) = (of_side(0), of_side(1), plan.graph.body);
-    let (rule, roots) = Recognise { nodes: &mut plan.graph.nodes, by_row, by_lane }.body(ReduceOp::Sum, body)?;
+    let (by_row, by_lane, body) = (of_side(0), of_side(1), plan.body.root);
+    let (rule, roots) = Recognise { exprs: &mut plan.body.exprs, by_row, by_lane }.body(ReduceOp::Sum, body)?;
     let sides = [0, 1].map(|n: usize| Side { in_place: true, ..side(plan, positions[n], roots[n]) });
     let plain = sides.iter().all(|side| side.plain.is_some());
-    plain.then_some(Contraction { rule, sides, kept: None, scratch: 0, size: LISTED, along_lanes: true })
+    plain.then_some(Contraction { rule, sides, kept: None, scratch: 0, size: MAX_LISTED, along_lanes: true })
 }
 
 /// What is taken at a time where nothing is packed: terms are listed.
-const LISTED: PanelSize = PanelSize { terms: 1024, rows: 1024, lanes: 1024 };
+const MAX_LISTED: PanelSize = PanelSize { terms: 1024, rows: 1024, lanes: 1024 };
 
-fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
+fn side<T: Real>(plan: &Plan<T>, position: usize, root: ExprId) -> Side<T> {
     let variable = plan.loops[position].variable;
-    let grouping = Grouping { lane: Some((variable, position)), ..Grouping::default() };
+    let terms = plan.loops.len().checked_sub(1).filter(|last| *last >= plan.outputs);
+    let row = terms.filter(|last| plan.is_straight(plan.loops[*last].variable)).map(|p| (plan.loops[p].variable, p));
+    let (lane, moving) = (Some((variable, position)), row.iter().map(|(variable, _)| *variable).collect());
+    let grouping = Grouping { lane, row, moving, ..Grouping::default() };
     let straight = |access: &usize| {
         let place = &plan.accesses[*access].place;
         !place.bends_at(variable) && !plan.loops[plan.outputs..].iter().any(|l| place.bends_at(l.variable))
     };
-    let plain = match plan.graph.nodes[root] {
-        Node::Access(access) => Some(access).filter(straight),
+    let plain = match plan.body.exprs[root] {
+        Expr::Access(..) => Some(plan.body.numbers[&root]).filter(straight),
         _ => None,
     };
     Side { variable, position, plain, in_place: false, code: compile(plan, &grouping, &[], root, false), grouping }
@@ -134,6 +137,8 @@ fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Contraction<T>) {
+    machine.slopes.fill(0);
+    contraction.sides[0].grouping.row.iter().for_each(|(row, _)| machine.slopes[*row] = 1);
     Leaf {
         machine,
         plan,
@@ -193,6 +198,15 @@ struct Terms {
 struct Block {
     first: i64,
     count: usize,
+}
+
+impl Terms {
+    /// How many terms from this one on differ in the innermost loop alone.
+    fn run(&self, term: usize) -> usize {
+        let Some(count) = self.counts.last() else { return 1 };
+        let value = self.values[(term + 1) * self.counts.len() - 1] as usize;
+        (count - value).min(self.span[1] - self.span[0] - term)
+    }
 }
 
 impl Block {
@@ -426,27 +440,28 @@ impl<T: Real> Leaf<'_, T> {
         }
     }
 
-    /// The same for an operand that has to be computed.
-    fn compute(&mut self, side: usize, block: Block, width: usize, panel: *mut T) {
+    /// The same for an operand that has to be computed: some terms at a time, as the rows of a block.
+    fn compute(&mut self, side: usize, lanes: Block, width: usize, panel: *mut T) {
         let Side { variable, grouping, code, .. } = &self.contraction.sides[side];
         let context = Context { plan: self.plan, grouping };
         let terms = self.count();
         self.machine.prepare(code);
-        for term in 0..terms {
+        let most = if grouping.row.is_some() { (block::<T>() / lanes.count).clamp(1, MAX_ROWS) } else { 1 };
+        let mut term = 0;
+        while term < terms {
             self.set_term(Some(term));
-            self.machine.point[*variable] = block.first;
-            (self.machine.rows, self.machine.lanes, self.machine.pitch) = (1, block.count, block.count);
+            self.machine.point[*variable] = lanes.first;
+            let rows = self.terms.run(term).min(most);
+            (self.machine.rows, self.machine.lanes, self.machine.pitch) = (rows, lanes.count, lanes.count);
             code.levels.iter().for_each(|level| execute(self.machine, &context, level));
             let values = self.machine.view(&context, code.result, BLOCK);
-            let step = isize::from(values.vector);
-            for begin in (0..block.count).step_by(width) {
-                let count = width.min(block.count - begin);
+            for (row, begin) in (0..rows).flat_map(|row| (0..lanes.count).step_by(width).map(move |lane| (row, lane))) {
+                let count = width.min(lanes.count - begin);
+                let to = panel.wrapping_add(begin * terms + (term + row) * width);
                 // SAFETY: the caller's panel has whole tiles for all terms, and there are as many values.
-                unsafe {
-                    let to = panel.add(begin * terms + term * width);
-                    padded(values.pointer.wrapping_offset(begin as isize * step), step, count, to, width);
-                }
+                unsafe { padded(values.lane_at(row, begin), isize::from(values.vector), count, to, width) };
             }
+            term += rows;
         }
     }
 }

@@ -14,23 +14,21 @@ use super::scratch::Scratch;
 use super::vector::{Rule, Step, Vector, WIDEST, with_rule};
 use crate::interrupt;
 use gradix::program::{BinaryOp, Comparison, UnaryOp};
+use gradix::target::cost;
 
 /// The most rows of a block.
 pub const MAX_ROWS: usize = 256;
-/// The vectors of partial results for each row of a folded reduction.
-pub const FOLD_VECTORS: usize = 4;
 /// The most partial results of a folded reduction, which are combined in a fixed order.
-pub const PARTS: usize = FOLD_VECTORS * WIDEST;
+pub const PARTS: usize = cost::FOLDED_VECTORS * WIDEST;
 
-/// The most elements of a block: few enough for several to stay in the innermost cache.
+/// The most elements of a block.
 pub const fn block<T>() -> usize {
-    16384 / size_of::<T>()
+    cost::BLOCK_BYTES / size_of::<T>()
 }
 
-/// The distance of blocks: some lines more than they have elements, so that they don't fall into the same places of the
-/// innermost cache, where loads would wait for stores of another block.
+/// The distance of blocks.
 pub const fn block_pitch<T>() -> usize {
-    block::<T>() + 320 / size_of::<T>()
+    block::<T>() + cost::BLOCK_GAP_BYTES / size_of::<T>()
 }
 
 /// A buffer of the caller's, or a part of its local memory.
@@ -84,14 +82,14 @@ pub struct Machine<T> {
 }
 
 /// It is asked whether to stop once in so many points, which are some microseconds to some milliseconds of work.
-const POINTS_UNTIL_ASKED: usize = 1 << 18;
+const MAX_POINTS_UNASKED: usize = 1 << 18;
 
 impl<T> Machine<T> {
     /// Whether what is computed here is of no use any more, given that so many points are about to be computed.
     #[inline(always)]
     pub fn is_stopped(&mut self, points: usize) -> bool {
         self.points = self.points.saturating_add(points);
-        if self.points > POINTS_UNTIL_ASKED {
+        if self.points > MAX_POINTS_UNASKED {
             self.points = 0;
             self.stopped |= interrupt::is_stopped();
         }
@@ -176,7 +174,7 @@ by_level! { reduce_at<T, R: Step>(shape: (usize, usize), to: View<T>, operands: 
 /// Adds runs of lanes that are terms themselves to the parts of each row: lane `l` of a run to part `l` modulo their
 /// number, however lanes are divided into blocks.
 fn fold<T: Real>(level: Level, rule: Rule, rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) {
-    let parts = FOLD_VECTORS * level.width::<T>();
+    let parts = cost::FOLDED_VECTORS * level.width::<T>();
     let (whole, rest) = (terms.count / parts, terms.count % parts);
     if whole > 0 {
         let steps = operands.map(|view| if view.vector { parts as isize } else { 0 });

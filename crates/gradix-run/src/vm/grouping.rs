@@ -8,6 +8,7 @@ use super::leaf::{Access, Loop, Plan};
 use super::linear::Linear;
 use super::real::Real;
 use gradix::nest::Leaf;
+use gradix::target::cost;
 
 /// Which variables run over vectors.
 ///
@@ -33,11 +34,6 @@ pub struct Grouping {
     pub levels: Vec<usize>,
 }
 
-/// More rows than these are not better.
-const ENOUGH_ROWS: i64 = 32;
-/// So many outputs at a time are worth an instruction.
-const ENOUGH_OUTPUTS: i64 = 256;
-
 /// How the points of a leaf are taken in groups.
 pub fn group<T: Real>(plan: &Plan<T>, leaf: &Leaf) -> Grouping {
     let target = &plan.accesses[0];
@@ -49,7 +45,7 @@ pub fn group<T: Real>(plan: &Plan<T>, leaf: &Leaf) -> Grouping {
     levels.retain(|variable| *variable != plan.loops[lane].variable);
     let mut rows: Vec<usize> = leaf.rows().map(|(row, _)| row).into_iter().chain((0..plan.outputs).rev()).collect();
     rows.retain(|row| *row != lane && plan.is_row(*row, lane));
-    rows.sort_by_key(|row| -plan.loops[*row].range.extent.min(ENOUGH_ROWS));
+    rows.sort_by_key(|row| -plan.loops[*row].range.extent.min(cost::ENOUGH_ROWS));
     let row = rows.first().copied();
     let stacked = plan.terms_as_rows(lane, row);
     let row = stacked.or(row);
@@ -88,11 +84,9 @@ impl<T: Real> Plan<T> {
     fn terms_as_rows(&self, lane: usize, row: Option<usize>) -> Option<usize> {
         let (extent, last) = (|p: usize| self.loops[p].range.extent, self.loops.len().checked_sub(1)?);
         let outputs = extent(lane).saturating_mul(row.map_or(1, extent));
-        let variable = self.loops[last].variable;
-        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
-        let fits =
-            lane < self.outputs && last >= self.outputs && self.is_free(last) && places.all(|l| !l.bends_at(variable));
-        (fits && outputs < ENOUGH_OUTPUTS && extent(last) > row.map_or(1, extent)).then_some(last)
+        let straight = self.is_free(last) && self.is_straight(self.loops[last].variable);
+        let fits = lane < self.outputs && last >= self.outputs && straight;
+        (fits && outputs < cost::ENOUGH_OUTPUTS && extent(last) > row.map_or(1, extent)).then_some(last)
     }
 
     /// Whether all values of an output write to the same elements, one after the other.
@@ -104,6 +98,12 @@ impl<T: Real> Plan<T> {
     pub fn is_free(&self, position: usize) -> bool {
         let variable = self.loops[position].variable;
         !self.loops.iter().any(|l| l.range.uses(variable)) && !self.conditions().any(|l| l.uses(variable))
+    }
+
+    /// Whether all places and index values are linear in a variable.
+    pub fn is_straight(&self, variable: usize) -> bool {
+        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.body.indices);
+        places.all(|place| !place.bends_at(variable))
     }
 
     /// The variables that move from row to row: that of the rows, and those whose ranges depend on it.
@@ -125,22 +125,21 @@ impl<T: Real> Plan<T> {
             fixed || linears.iter().all(|l| !l.bends_at(variable) && !l.variables().any(of_group))
         };
         let bounds = |l: &Loop| even(&l.range.low.iter().chain(&l.range.high).collect::<Vec<_>>());
-        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
         !self.is_repeated(position)
-            && places.all(|l| !moving.iter().any(|v| l.bends_at(*v)))
+            && moving.iter().all(|v| self.is_straight(*v))
             && !outputs.iter().any(|l| l.range.uses(variable))
             && inner.iter().all(bounds)
             && self.conditions().all(|l| even(&[l]))
     }
 
     fn conditions(&self) -> impl Iterator<Item = &Linear> {
-        self.guards.iter().chain(&self.graph.conditions).map(|c| &c.linear)
+        self.guards.iter().chain(&self.body.conditions).map(|c| &c.linear)
     }
 
     /// How many rows from the point on, up to `most`, do the same: conditions have the same outcomes, and ranges the same
     /// number of values. `slopes` becomes what each variable adds from row to row.
     pub fn even_rows(&self, point: &mut [i64], slopes: &mut [i64], row: usize, most: usize) -> usize {
-        let conditions = self.guards.iter().chain(&self.graph.conditions);
+        let conditions = self.guards.iter().chain(&self.body.conditions);
         let mut rows = conditions.map(|c| c.run(point, row)).fold(most as i64, i64::min);
         let start = point[row];
         for Loop { variable, range } in self.loops[self.outputs..].iter().filter(|l| l.range.uses(row)) {

@@ -7,6 +7,7 @@
 
 use super::real::{Isa, Real};
 use super::vector::{Step, Vector};
+use gradix::target::cost;
 
 /// An operand: rows of lanes in memory, or a value for each row.
 #[derive(Clone, Copy)]
@@ -259,7 +260,7 @@ pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]
     // SAFETY: the caller's promise.
     unsafe {
         let crossed = outer > 1 && rows_first(from_steps) != rows_first(to_steps);
-        let square = if crossed { SQUARE } else { inner.max(1) };
+        let square = if crossed { cost::SQUARE_ELEMENTS } else { inner.max(1) };
         for begin in (0..inner).step_by(square) {
             for o in 0..outer as isize {
                 let from = from.0.offset(o * from_steps[0] + begin as isize * from_steps[1]);
@@ -280,7 +281,7 @@ pub unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: is
     unsafe {
         match (step, to_step) {
             // Some vectors, without a call.
-            (1, 1) if count <= SHORT_LINE && count.is_multiple_of(4) => {
+            (1, 1) if count <= cost::SHORT_LINE_ELEMENTS && count.is_multiple_of(4) => {
                 (0..count).step_by(4).for_each(|i| *to.add(i).cast::<[T; 4]>() = *from.add(i).cast::<[T; 4]>());
             }
             (1, 1) => std::ptr::copy_nonoverlapping(from, to, count),
@@ -291,9 +292,3 @@ pub unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: is
         }
     }
 }
-
-/// Copies of no more elements are no calls: the vectors of a register tile.
-const SHORT_LINE: usize = 48;
-
-/// The width of the squares that are turned.
-const SQUARE: usize = 16;
