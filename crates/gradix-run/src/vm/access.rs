@@ -7,6 +7,7 @@ use super::leaf::{Access, Loop};
 use super::linear::Linear;
 use super::loops::{View, transfer};
 use super::real::Real;
+use gradix::nest::LoopId;
 
 /// The most runs of terms that are listed, and the most terms of several runs: an instruction can't be stopped.
 const MAX_RUNS: usize = 256;
@@ -70,7 +71,7 @@ impl<T: Real> Machine<T> {
         }
         let (terms, outer) = (self.terms.iter(), self.terms[..loops.len() - 1].iter());
         let product =
-            |counts: std::slice::Iter<'_, (usize, usize)>| counts.fold(1, |all: usize, (_, n)| all.saturating_mul(*n));
+            |counts: std::slice::Iter<'_, (LoopId, usize)>| counts.fold(1, |all: usize, (_, n)| all.saturating_mul(*n));
         if product(outer.clone()) > MAX_RUNS || outer.len() > 0 && product(terms) > MAX_TERMS {
             return false;
         }
@@ -80,7 +81,7 @@ impl<T: Real> Machine<T> {
 
     /// Lists where runs of terms start in two operands; gives the length of a run and its steps, if there are terms.
     pub fn list_runs(&mut self, places: [Option<&Linear>; 2]) -> Option<(usize, [isize; 2])> {
-        let steps = |variable: usize| places.map(|place| place.map_or(0, |place| place.factor(variable)) as isize);
+        let steps = |variable: LoopId| places.map(|place| place.map_or(0, |place| place.factor(variable)) as isize);
         let ((variable, length), outer) = self.terms.split_last()?;
         self.runs.clear();
         self.runs.push([0, 0]);
@@ -153,7 +154,7 @@ impl<T: Real> Machine<T> {
             true => unsafe { transfer(shape, memory, buffer) },
             false => unsafe { transfer(shape, buffer, memory) },
         };
-        if !context.grouping.lane.is_some_and(|(lane, _)| place.bends_at(lane)) {
+        if shape.1 == 1 || !context.grouping.lane.is_some_and(|(lane, _)| place.bends_at(lane)) {
             return copy(shape, self.strided(context, access, shape), memory);
         }
         let (pointer, steps) = memory;

@@ -15,13 +15,14 @@ use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
 use super::real::Real;
 use super::vector::Rule;
+use gradix::nest::{ByLoop, LoopId};
 use gradix::target::cost;
 use std::sync::Arc;
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
     machine.memory.accumulator.reserve(block::<T>());
-    machine.slopes.fill(0);
+    machine.slopes.0.fill(0);
     if let Some((row, _)) = plan.grouping.row {
         machine.slopes[row] = 1;
     }
@@ -51,7 +52,7 @@ struct Leaf<'a, T> {
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
-    fn at(&mut self) -> (&Plan<T>, &mut [i64]) {
+    fn at(&mut self) -> (&Plan<T>, &mut ByLoop<i64>) {
         (self.context.plan, &mut self.machine.point)
     }
 
@@ -63,7 +64,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
     /// All groups of rows and lanes at this point of the other outputs.
     fn groups(&mut self) {
         let (plan, grouping) = (self.context.plan, self.context.grouping);
-        let range = |group: Option<(usize, usize)>, point: &[i64]| match group {
+        let range = |group: Option<(LoopId, usize)>, point: &ByLoop<i64>| match group {
             Some((_, position)) => plan.loops[position].range.at(point),
             None => (0, 0),
         };
@@ -97,7 +98,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
 }
 
 impl<T: Real> Leaf<'_, T> {
-    fn set(&mut self, group: Option<(usize, usize)>, value: i64) {
+    fn set(&mut self, group: Option<(LoopId, usize)>, value: i64) {
         if let Some((variable, _)) = group {
             self.machine.point[variable] = value;
         }

@@ -12,6 +12,7 @@ use super::leaf::Plan;
 use super::linear::Linear;
 use super::real::Real;
 use super::vector::Rule;
+use gradix::nest::LoopId;
 use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, UnaryOp};
 use std::collections::HashMap;
 
@@ -414,7 +415,7 @@ impl<'a, T: Real> Emit<'a, T> {
     fn inner_operands(&self, loops: usize, operands: [Source; 3]) -> Option<[Source; 2]> {
         let outer = self.grouping.levels.len() - loops;
         let lane = self.grouping.lane.filter(|_| self.grouping.folded).map(|(lane, _)| lane);
-        let variables: Vec<usize> = self.grouping.levels[outer..].iter().copied().chain(lane).collect();
+        let variables: Vec<LoopId> = self.grouping.levels[outer..].iter().copied().chain(lane).collect();
         let bounds = &self.plan.loops[self.plan.outputs + outer..];
         if bounds.iter().any(|l| variables.iter().any(|v| l.range.uses(*v))) {
             return None;

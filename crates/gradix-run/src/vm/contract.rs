@@ -18,8 +18,8 @@ use super::real::{Isa, Level, Real, by_level};
 use super::recognise::Recognise;
 use super::tile::{self, Tile};
 use super::vector::Rule;
-use gradix::nest::{self, Panels};
-use gradix::program::{Expr, ExprId, ReduceOp};
+use gradix::nest::{self, ByLoop, LoopId, Panels};
+use gradix::program::{Expr, ExprId, ReduceOp, TensorId};
 use gradix::target::{PanelSize, cost};
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub struct Contraction<T> {
     /// The position of the output for all of whose values packed rows are kept.
     kept: Option<usize>,
     /// Where lanes are packed to.
-    scratch: usize,
+    scratch: TensorId,
     size: PanelSize,
     /// Whether the innermost loop of the reduction runs in lanes: then both sides are in place.
     along_lanes: bool,
@@ -40,7 +40,7 @@ pub struct Contraction<T> {
 /// One of the two operands.
 struct Side<T> {
     /// The variable of its rows or lanes, and its loop.
-    variable: usize,
+    variable: LoopId,
     position: usize,
     grouping: Grouping,
     /// The access, if it is just that, and linear in rows or lanes and terms.
@@ -84,7 +84,7 @@ fn packed<T: Real>(
     sides[0].in_place = *rows_in_place && sides[0].plain.is_some();
     sides[1].in_place = lanes_in_place;
     let rows = if kept.is_some() { size.rows } else { size.rows.max(cost::PACKED_ROWS_OF_VM) };
-    let (scratch, size) = (scratch.0 as usize, PanelSize { rows, ..*size });
+    let (scratch, size) = (*scratch, PanelSize { rows, ..*size });
     Some(Contraction { rule, sides, kept: *kept, scratch, size, along_lanes: false })
 }
 
@@ -112,7 +112,7 @@ fn along_lanes<T: Real>(plan: &mut Plan<T>, leaf: &nest::Leaf) -> Option<Contrac
     let (rule, roots) = Recognise { exprs: &mut plan.body.exprs, by_row, by_lane }.body(ReduceOp::Sum, body)?;
     let sides = [0, 1].map(|n: usize| Side { in_place: true, ..side(plan, positions[n], roots[n]) });
     let plain = sides.iter().all(|side| side.plain.is_some());
-    plain.then_some(Contraction { rule, sides, kept: None, scratch: 0, size: MAX_LISTED, along_lanes: true })
+    plain.then_some(Contraction { rule, sides, kept: None, scratch: TensorId(0), size: MAX_LISTED, along_lanes: true })
 }
 
 /// What is taken at a time where nothing is packed: terms are listed.
@@ -137,7 +137,7 @@ fn side<T: Real>(plan: &Plan<T>, position: usize, root: ExprId) -> Side<T> {
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Contraction<T>) {
-    machine.slopes.fill(0);
+    machine.slopes.0.fill(0);
     contraction.sides[0].grouping.row.iter().for_each(|(row, _)| machine.slopes[*row] = 1);
     Leaf {
         machine,
@@ -218,7 +218,7 @@ impl Block {
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
-    fn at(&mut self) -> (&Plan<T>, &mut [i64]) {
+    fn at(&mut self) -> (&Plan<T>, &mut ByLoop<i64>) {
         (self.plan, &mut self.machine.point)
     }
 

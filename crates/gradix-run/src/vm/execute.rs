@@ -13,6 +13,7 @@ use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
 use super::vector::{Rule, Step, Vector, WIDEST, with_rule};
 use crate::interrupt;
+use gradix::nest::{ByBuffer, ByLoop, LoopId};
 use gradix::program::{BinaryOp, Comparison, UnaryOp};
 use gradix::target::cost;
 
@@ -57,16 +58,16 @@ impl<T> Buffer<T> {
 /// What one thread needs to run a kernel.
 pub struct Machine<T> {
     pub level: Level,
-    pub buffers: Vec<Buffer<T>>,
+    pub buffers: ByBuffer<Buffer<T>>,
     /// The values of the kernel's variables.
-    pub point: Vec<i64>,
+    pub point: ByLoop<i64>,
     /// What each variable adds from row to row.
-    pub slopes: Vec<i64>,
+    pub slopes: ByLoop<i64>,
     pub memory: Memory<T>,
     /// The accumulator is the target itself.
     pub in_place: bool,
     /// The inner loops of a reduction that run inside of one instruction: their variables, and how many values each has.
-    pub terms: Vec<(usize, usize)>,
+    pub terms: Vec<(LoopId, usize)>,
     /// Where runs of terms along the last of these loops start, from the first term.
     pub runs: Vec<[isize; 2]>,
     pub rows: usize,

@@ -4,12 +4,11 @@
 
 use super::code::{Code, compile};
 use super::contract::{Contraction, contraction};
-use super::failed;
 use super::grouping::{Grouping, group};
 use super::linear::{Bounds, Condition, Linear, Translator};
 use super::real::Real;
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{Leaf, Nest};
+use gradix::nest::{ByBuffer, ByLoop, Leaf, LoopId, Nest};
 use gradix::program::{Affine, Constraint, Expr, ExprId, Exprs, ReduceOp, TensorId};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
@@ -36,7 +35,7 @@ pub struct Plan<T> {
 /// Something that runs over the outputs of a plan: all but those that it takes in groups are loops around it.
 pub trait Outputs<T: Real> {
     /// The plan, and the values of the variables.
-    fn at(&mut self) -> (&Plan<T>, &mut [i64]);
+    fn at(&mut self) -> (&Plan<T>, &mut ByLoop<i64>);
     /// Whether the loop at this position belongs to a group.
     fn is_grouped(&self, position: usize) -> bool;
     /// One point of the loops.
@@ -62,14 +61,14 @@ pub trait Outputs<T: Real> {
 
 /// A loop of a leaf.
 pub struct Loop {
-    pub variable: usize,
+    pub variable: LoopId,
     pub range: Bounds,
 }
 
 /// An element of a buffer.
 #[derive(Clone, PartialEq)]
 pub struct Access {
-    pub buffer: usize,
+    pub buffer: TensorId,
     pub place: Linear,
 }
 
@@ -90,14 +89,13 @@ pub struct Body {
 /// The translation of a leaf of a nest whose buffers have these extents.
 pub fn plan<T: Real>(
     nest: &Nest,
-    extents: &[Vec<i64>],
+    extents: &ByBuffer<Vec<i64>>,
     translator: &mut Translator<'_>,
     leaf: &Leaf,
 ) -> Result<Plan<T>, Diagnostic> {
     let mut loops = Vec::with_capacity(leaf.loops.len());
     for l in &leaf.loops {
-        let variable = l.variable.number();
-        loops.push(Loop { variable, range: translator.range(variable, &l.range)? });
+        loops.push(Loop { variable: l.variable, range: translator.range(l.variable, &l.range)? });
     }
     let guards = leaf.guards.iter().map(|g| translator.condition(g)).collect::<Result<Vec<_>, _>>()?;
     let addend = leaf.added(&nest.exprs).filter(|(_, taken)| !taken).map(|(addend, _)| addend);
@@ -175,12 +173,11 @@ const MAX_VARIANTS: usize = 256;
 
 /// An element of a buffer; buffers have these extents.
 fn access(
-    extents: &[Vec<i64>],
+    extents: &ByBuffer<Vec<i64>>,
     translator: &Translator<'_>,
     tensor: TensorId,
     subscripts: &[Affine],
 ) -> Result<Access, Diagnostic> {
-    let extents = extents.get(tensor.0 as usize).filter(|e| e.len() == subscripts.len());
-    let extents = extents.ok_or_else(|| failed("an access does not fit its buffer"))?;
-    Ok(Access { buffer: tensor.0 as usize, place: translator.place(subscripts, extents)? })
+    let place = translator.place(subscripts, &extents[tensor])?;
+    Ok(Access { buffer: tensor, place })
 }

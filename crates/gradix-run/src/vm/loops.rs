@@ -250,6 +250,10 @@ unsafe fn load<T: Real, V: Vector<T>, const N: usize>(from: *const T, n: usize, 
 /// Both hold all elements at their steps, and they don't overlap.
 #[inline(always)]
 pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]), to: (*mut T, [isize; 2])) {
+    if shape == (1, 1) {
+        // SAFETY: the caller's promise.
+        return unsafe { *to.0 = *from.0 };
+    }
     let rows_first = |steps: [isize; 2]| steps[0].abs() < steps[1].abs();
     let turned = shape.1 == 1 || shape.0 > 1 && rows_first(from.1) && rows_first(to.1);
     let [outer, inner] = if turned { [shape.1, shape.0] } else { [shape.0, shape.1] };
