@@ -164,13 +164,6 @@ impl Matrix {
         }
     }
 
-    /// Changes the sign of a row.
-    pub fn negate_row(&mut self, i: usize) {
-        for j in 0..self.columns {
-            self[(i, j)] = -&self[(i, j)];
-        }
-    }
-
     /// Changes the sign of a column.
     pub fn negate_column(&mut self, j: usize) {
         for i in 0..self.rows {

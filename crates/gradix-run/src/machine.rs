@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use gradix::Int;
 use gradix::emit::c::parts::parts;
-use gradix::nest::{Buffer, Lifetime, MAX_SIZE, Scope, Verified};
+use gradix::nest::{Buffer, ByBuffer, Lifetime, MAX_SIZE, Scope, Verified};
 use gradix::program::{Param, ParamKind, Program, TensorId};
 use gradix::timings::timed;
 
@@ -44,7 +44,7 @@ struct Compiled {
     params: Vec<Param>,
     dtype: Dtype,
     code: Code,
-    lifetimes: Vec<Option<Lifetime>>,
+    lifetimes: ByBuffer<Option<Lifetime>>,
 }
 
 /// What runs the kernels.
@@ -337,7 +337,7 @@ impl Compiled {
             Dtype::F64 => size_of::<f64>(),
             Dtype::F32 => size_of::<f32>(),
         };
-        let buffers = (0..self.nest.buffers.len() as u32).map(TensorId);
+        let buffers = self.nest.buffer_ids();
         let elements: Option<Vec<usize>> = buffers.map(|buffer| self.nest.elements(buffer, &nest_sizes)).collect();
         let elements = elements.ok_or_else(too_large)?;
         let bytes: Option<Vec<usize>> = elements.iter().map(|count| count.checked_mul(width)).collect();
@@ -372,10 +372,9 @@ impl Compiled {
     }
 
     fn place_temporaries(&self, bytes: &[usize]) -> Option<(Vec<usize>, usize)> {
-        let is_temporary = |buffer: usize| self.nest.buffers[buffer].scope == Scope::Run;
-        let used = |buffer: usize| is_temporary(buffer).then_some(self.lifetimes[buffer]?);
+        let used = |buffer: TensorId| (self.nest[buffer].scope == Scope::Run).then_some(self.lifetimes[buffer]?);
         let temporaries: Vec<(usize, Lifetime)> =
-            (0..bytes.len()).filter_map(|buffer| Some((buffer, used(buffer)?))).collect();
+            self.nest.buffer_ids().filter_map(|buffer| Some((buffer.0 as usize, used(buffer)?))).collect();
         let requests: Vec<(usize, Lifetime)> =
             temporaries.iter().map(|&(buffer, life)| (bytes[buffer], life)).collect();
         let (places, total) = layout::place(&requests)?;

@@ -65,10 +65,9 @@ fn needed(text: &str, given: &[(String, i64)]) -> Needed {
     let nest_sizes = nest.sizes(&given.iter().map(|(_, size)| Int::from(*size)).collect::<Vec<_>>());
     let bytes = |buffer: TensorId| padded(nest.elements(buffer, &nest_sizes).unwrap() * size_of::<f64>()).unwrap();
     let lifetimes = nest.lifetimes();
-    let alive = |buffer: &TensorId| lifetimes[buffer.0 as usize].is_some();
-    let temporaries: Vec<TensorId> =
-        (0..nest.buffers.len() as u32).map(TensorId).filter(|t| nest[*t].scope == Scope::Run).filter(alive).collect();
-    let requests: Vec<_> = temporaries.iter().filter_map(|&t| Some((bytes(t), lifetimes[t.0 as usize]?))).collect();
+    let alive = |buffer: &TensorId| lifetimes[*buffer].is_some();
+    let temporaries: Vec<TensorId> = nest.buffer_ids().filter(|t| nest[*t].scope == Scope::Run).filter(alive).collect();
+    let requests: Vec<_> = temporaries.iter().filter_map(|&t| Some((bytes(t), lifetimes[t]?))).collect();
     let largest = temporaries.iter().max_by_key(|buffer| bytes(**buffer));
     let local = |kernel: usize| nest.locals(kernel).map(bytes).sum::<usize>();
     Needed {

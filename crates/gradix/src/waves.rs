@@ -150,8 +150,7 @@ fn along(whole: &Program, circle: &[Nested], kept: usize, factor: i64) -> Option
         let others = extents.iter().enumerate().filter(|(dimension, _)| *dimension != far.0);
         let extents = std::iter::once(span).chain(others.map(|(_, extent)| extent.clone())).collect::<Vec<_>>();
         let name = names::fresh(&format!("{name}_wave"), &mut taken);
-        let rank = extents.len();
-        let wave = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+        let wave = program.add_defined(name, extents);
         let turned = [last(near), last(far)];
         skews.insert(tensor, Skew { wave, kept: near.0, gone: far.0, factor: Int::from(factor), turned });
     }
@@ -208,16 +207,7 @@ fn moved(
     let first = Index { name: diagonal.to_string(), range: span };
     let others = old.indices.iter().enumerate().filter(|(position, _)| *position != skew.gone);
     let indices: Vec<Index> = std::iter::once(first).chain(others.map(|(_, index)| index.clone())).collect();
-    let rank = indices.len();
-    Some(Definition {
-        tensor: skew.wave,
-        indices,
-        rank,
-        reduction: None,
-        conditions: Vec::new(),
-        assumptions: Vec::new(),
-        body,
-    })
+    Some(Definition::pointwise(skew.wave, indices, body))
 }
 
 /// Reads of tensors that lie along diagonals.

@@ -1,27 +1,23 @@
 //! Where the operands of instructions lie: buffers at the group of points that the machine is set to, and its own memory.
 #![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
 
-use super::code::{Domain, Instruction, Source};
-use super::execute::{Context, Machine, PARTS, ROWS, block, block_pitch};
+use super::code::{BLOCK, Domain, Instruction, Source};
+use super::execute::{Context, Machine, PARTS, block};
 use super::leaf::{Access, Loop};
 use super::linear::Linear;
 use super::loops::{View, transfer};
 use super::real::Real;
+use gradix::nest::LoopId;
 
 /// The most runs of terms that are listed, and the most terms of several runs: an instruction can't be stopped.
-const MOST_RUNS: usize = 256;
-const MOST_TERMS: usize = 1 << 20;
+const MAX_RUNS: usize = 256;
+const MAX_TERMS: usize = 1 << 20;
 
 impl<T: Real> Machine<T> {
     /// The rows and lanes that an instruction works on.
     #[inline(always)]
     pub fn shape(&self, domain: Domain) -> (usize, usize) {
-        match domain {
-            Domain::Scalar => (1, 1),
-            Domain::Rows => (1, self.rows),
-            Domain::Lanes => (1, self.lanes),
-            Domain::Block => (self.rows, self.lanes),
-        }
+        (if domain.rows { self.rows } else { 1 }, if domain.lanes { self.lanes } else { 1 })
     }
 
     /// The view of a place that an instruction of this domain names.
@@ -30,18 +26,12 @@ impl<T: Real> Machine<T> {
         let memory = &mut self.memory;
         match source {
             Source::None => View { pointer: std::ptr::dangling_mut(), row: 0, vector: false },
-            Source::Scalar(place) => View { pointer: memory.scalars.pointer(place, 1), row: 0, vector: false },
-            Source::Rows(place) => {
-                let vector = domain == Domain::Rows;
-                View { pointer: memory.rows.pointer(place * ROWS, ROWS), row: isize::from(!vector), vector }
-            }
-            Source::Block(place) => {
-                let pointer = memory.blocks.pointer(place * block_pitch::<T>(), block::<T>());
-                View { pointer, row: self.pitch as isize, vector: true }
-            }
-            Source::Lanes(place) => {
-                let pointer = memory.blocks.pointer(place * block_pitch::<T>(), block::<T>());
-                View { pointer, row: 0, vector: true }
+            Source::Value(place, own) => {
+                let row = if own.lanes { self.pitch } else { 1 };
+                // Where there are no lanes, rows lie one after the other.
+                let vector = own.lanes || own.rows && !domain.lanes;
+                let pointer = memory.values.pointer(place, if own.lanes { block::<T>() } else { 1 });
+                View { pointer, row: if own.rows { row as isize } else { 0 }, vector }
             }
             Source::Accumulator if !self.in_place => {
                 let row = if context.grouping.folded { PARTS } else { self.pitch };
@@ -63,7 +53,7 @@ impl<T: Real> Machine<T> {
 
     /// An operand for all terms that are listed.
     pub fn terms(&mut self, context: &Context<'_, T>, source: Source) -> View<T> {
-        let Source::Memory(access) = source else { return self.view(context, source, Domain::Block) };
+        let Source::Memory(access) = source else { return self.view(context, source, BLOCK) };
         let Access { buffer, place } = &context.plan.accesses[access];
         let [row, lane] = self.steps(context, place);
         let inner = self.terms.iter().map(|(variable, count)| (place.factor(*variable), *count));
@@ -81,8 +71,8 @@ impl<T: Real> Machine<T> {
         }
         let (terms, outer) = (self.terms.iter(), self.terms[..loops.len() - 1].iter());
         let product =
-            |counts: std::slice::Iter<'_, (usize, usize)>| counts.fold(1, |all: usize, (_, n)| all.saturating_mul(*n));
-        if product(outer.clone()) > MOST_RUNS || outer.len() > 0 && product(terms) > MOST_TERMS {
+            |counts: std::slice::Iter<'_, (LoopId, usize)>| counts.fold(1, |all: usize, (_, n)| all.saturating_mul(*n));
+        if product(outer.clone()) > MAX_RUNS || outer.len() > 0 && product(terms) > MAX_TERMS {
             return false;
         }
         loops.iter().for_each(|l| self.point[l.variable] = l.range.at(&self.point).0);
@@ -91,7 +81,7 @@ impl<T: Real> Machine<T> {
 
     /// Lists where runs of terms start in two operands; gives the length of a run and its steps, if there are terms.
     pub fn list_runs(&mut self, places: [Option<&Linear>; 2]) -> Option<(usize, [isize; 2])> {
-        let steps = |variable: usize| places.map(|place| place.map_or(0, |place| place.factor(variable)) as isize);
+        let steps = |variable: LoopId| places.map(|place| place.map_or(0, |place| place.factor(variable)) as isize);
         let ((variable, length), outer) = self.terms.split_last()?;
         self.runs.clear();
         self.runs.push([0, 0]);
@@ -126,46 +116,23 @@ impl<T: Real> Machine<T> {
     #[inline(always)]
     pub fn load(&mut self, context: &Context<'_, T>, access: usize, instruction: &Instruction) {
         let to = self.view(context, instruction.to, instruction.domain);
-        // SAFETY: `to` holds the shape, and `strided` checks what it is asked for.
-        unsafe {
-            match instruction.domain {
-                Domain::Scalar => *to.pointer = *self.strided(context, access, (1, 1)).0,
-                Domain::Rows => {
-                    let (pointer, [row, _]) = self.strided(context, access, (self.rows, 1));
-                    transfer((1, self.rows), (pointer, [0, row]), (to.pointer, [0, 1]));
-                }
-                Domain::Lanes => {
-                    let rows = std::mem::replace(&mut self.rows, 1);
-                    self.exchange(context, access, (to.pointer, [to.row, 1]), false);
-                    self.rows = rows;
-                }
-                Domain::Block => self.exchange(context, access, (to.pointer, [to.row, 1]), false),
-            }
-        }
+        let shape = self.shape(instruction.domain);
+        // SAFETY: `to` holds the shape.
+        unsafe { self.exchange(context, access, shape, (to.pointer, [to.row, 1]), false) }
     }
 
     /// The numbers of an index expression.
     #[inline(always)]
     pub fn index(&mut self, context: &Context<'_, T>, number: usize, instruction: &Instruction) {
         let to = self.view(context, instruction.to, instruction.domain);
-        let linear = &context.plan.graph.indices[number];
-        let [row, lane] = self.steps(context, linear);
-        let count = |machine: &Self, r: usize, l: usize, count: usize, step: i64| {
+        let linear = &context.plan.body.indices[number];
+        let [_, step] = self.steps(context, linear);
+        self.pieces(context, linear, self.shape(instruction.domain), |machine, row, lane, count| {
             let start = linear.at(&machine.point);
             // SAFETY: `to` holds the shape.
-            let line = unsafe { std::slice::from_raw_parts_mut(to.at(r).add(l), count) };
-            line.iter_mut().enumerate().for_each(|(l, to)| *to = T::of((start + l as i64 * step) as f64));
-        };
-        match instruction.domain {
-            Domain::Scalar => count(self, 0, 0, 1, 0),
-            Domain::Rows => count(self, 0, 0, self.rows, row),
-            Domain::Lanes | Domain::Block => {
-                let rows = self.rows;
-                self.rows = self.shape(instruction.domain).0;
-                self.pieces(context, linear, |machine, r, l, lanes| count(machine, r, l, lanes, lane));
-                self.rows = rows;
-            }
-        }
+            let line = unsafe { std::slice::from_raw_parts_mut(to.at(row).add(lane), count) };
+            line.iter_mut().enumerate().for_each(|(n, to)| *to = T::of((start + n as i64 * step) as f64));
+        });
     }
 
     /// Copies a block from an access to memory with these steps, or back.
@@ -173,41 +140,53 @@ impl<T: Real> Machine<T> {
     /// # Safety
     /// The memory holds the block, and nothing else refers to it.
     #[inline(always)]
-    unsafe fn exchange(&mut self, context: &Context<'_, T>, access: usize, memory: (*mut T, [isize; 2]), back: bool) {
+    unsafe fn exchange(
+        &mut self,
+        context: &Context<'_, T>,
+        access: usize,
+        shape: (usize, usize),
+        memory: (*mut T, [isize; 2]),
+        back: bool,
+    ) {
         let place = &context.plan.accesses[access].place;
         let copy = |shape, buffer, memory| match back {
             // SAFETY: `strided` checks the buffer, and the caller promises the memory.
             true => unsafe { transfer(shape, memory, buffer) },
             false => unsafe { transfer(shape, buffer, memory) },
         };
-        if !context.grouping.lane.is_some_and(|(lane, _)| place.bends_at(lane)) {
-            let shape = (self.rows, self.lanes);
+        if shape.1 == 1 || !context.grouping.lane.is_some_and(|(lane, _)| place.bends_at(lane)) {
             return copy(shape, self.strided(context, access, shape), memory);
         }
         let (pointer, steps) = memory;
-        self.pieces(context, place, |machine, r, l, count| {
+        self.pieces(context, place, shape, |machine, r, l, count| {
             let memory = pointer.wrapping_offset(r as isize * steps[0] + l as isize * steps[1]);
             copy((1, count), machine.strided(context, access, (1, count)), (memory, steps));
         });
     }
 
     /// Calls a function at the first of each run of lanes along which an index expression is linear.
-    fn pieces(&mut self, context: &Context<'_, T>, linear: &Linear, mut f: impl FnMut(&Self, usize, usize, usize)) {
-        let Some((lane, _)) = context.grouping.lane else { return (0..self.rows).for_each(|r| f(self, r, 0, 1)) };
-        for r in 0..self.rows {
+    fn pieces(
+        &mut self,
+        context: &Context<'_, T>,
+        linear: &Linear,
+        (rows, lanes): (usize, usize),
+        mut f: impl FnMut(&Self, usize, usize, usize),
+    ) {
+        let Some((lane, _)) = context.grouping.lane else { return (0..rows).for_each(|r| f(self, r, 0, 1)) };
+        for r in 0..rows {
             // The lane's range may move from row to row.
             let first = self.point[lane];
             let mut l = 0;
-            while l < self.lanes {
+            while l < lanes {
                 self.point[lane] = first + l as i64;
-                let count = linear.straight(&self.point, lane).min((self.lanes - l) as i64) as usize;
+                let count = linear.straight(&self.point, lane).min((lanes - l) as i64) as usize;
                 f(self, r, l, count);
                 l += count;
             }
             self.point[lane] = first;
             self.next_row(context, 1);
         }
-        self.next_row(context, -(self.rows as i64));
+        self.next_row(context, -(rows as i64));
     }
 
     /// Goes so many rows on.
@@ -218,9 +197,10 @@ impl<T: Real> Machine<T> {
     /// Writes a block to the target.
     #[inline(always)]
     pub fn store(&mut self, context: &Context<'_, T>, source: Source) {
-        let from = self.view(context, source, Domain::Block);
+        let from = self.view(context, source, BLOCK);
         // SAFETY: `from` holds the block.
-        unsafe { self.exchange(context, 0, (from.pointer, [from.row, isize::from(from.vector)]), true) };
+        let memory = (from.pointer, [from.row, isize::from(from.vector)]);
+        unsafe { self.exchange(context, 0, self.shape(BLOCK), memory, true) };
     }
 
     /// Starts the accumulator: with a value, or from what the target holds.
@@ -228,12 +208,12 @@ impl<T: Real> Machine<T> {
         if self.in_place && value.is_none() {
             return;
         }
-        let to = self.view(context, Source::Accumulator, Domain::Block);
+        let to = self.view(context, Source::Accumulator, BLOCK);
         // SAFETY: the accumulator holds the block, and nothing else refers to it.
         unsafe {
             match value {
                 Some(value) => (0..self.rows).for_each(|row| to.line_mut(row, self.lanes).fill(value)),
-                None => self.exchange(context, 0, (to.pointer, [to.row, 1]), false),
+                None => self.exchange(context, 0, self.shape(BLOCK), (to.pointer, [to.row, 1]), false),
             }
         }
     }

@@ -10,33 +10,32 @@
 //! A leaf that can't be taken in groups runs the same way, with groups of one point.
 
 use super::code::{Code, Inner, Source};
-use super::execute::{Context, FOLD_VECTORS, Machine, PARTS, ROWS, block, block_pitch, execute, execute_inner};
+use super::execute::{Context, MAX_ROWS, Machine, PARTS, block, execute, execute_inner};
 use super::grouping::Grouping;
 use super::leaf::{Outputs, Plan};
 use super::real::Real;
 use super::vector::Rule;
+use gradix::nest::{ByLoop, LoopId};
+use gradix::target::cost;
 use std::sync::Arc;
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
     machine.memory.accumulator.reserve(block::<T>());
-    machine.slopes.fill(0);
+    machine.slopes.0.fill(0);
     if let Some((row, _)) = plan.grouping.row {
         machine.slopes[row] = 1;
     }
     let context = Context { plan, grouping: &plan.grouping };
-    let changing = plan.graph.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
+    let changing = plan.body.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
     let mut leaf = Leaf { machine, context, codes: Vec::new(), dirty: 0, changing, start: None };
     leaf.outputs(0);
 }
 
 /// The elements of a block: fewer where a leaf has many instructions, each of which may have a block of its own.
 fn most_lanes<T>(nodes: usize) -> usize {
-    match nodes {
-        0..=4 => block::<T>(),
-        5..=24 => block::<T>() / 2,
-        _ => block::<T>() / 4,
-    }
+    let share = cost::BLOCKS_OF_NODES.iter().find(|(most, _)| nodes <= *most);
+    block::<T>() / share.map_or(1, |(_, share)| *share)
 }
 
 struct Leaf<'a, T> {
@@ -53,7 +52,7 @@ struct Leaf<'a, T> {
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
-    fn at(&mut self) -> (&Plan<T>, &mut [i64]) {
+    fn at(&mut self) -> (&Plan<T>, &mut ByLoop<i64>) {
         (self.context.plan, &mut self.machine.point)
     }
 
@@ -65,7 +64,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
     /// All groups of rows and lanes at this point of the other outputs.
     fn groups(&mut self) {
         let (plan, grouping) = (self.context.plan, self.context.grouping);
-        let range = |group: Option<(usize, usize)>, point: &[i64]| match group {
+        let range = |group: Option<(LoopId, usize)>, point: &ByLoop<i64>| match group {
             Some((_, position)) => plan.loops[position].range.at(point),
             None => (0, 0),
         };
@@ -75,9 +74,9 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
         if lanes.0 > lanes.1 || rows.0 > rows.1 {
             return;
         }
-        let most = most_lanes::<T>(plan.graph.nodes.len());
+        let most = most_lanes::<T>(plan.body.exprs.len());
         let mut width = if grouping.folded { most } else { (lanes.1 - lanes.0 + 1).min(most as i64) as usize };
-        let height = if grouping.folded { FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, ROWS) };
+        let height = if grouping.folded { cost::FOLDED_ROWS } else { (most / pitch::<T>(width)).clamp(1, MAX_ROWS) };
         let mut row = rows.0;
         while row <= rows.1 {
             self.set(row_loop, row);
@@ -99,7 +98,7 @@ impl<T: Real> Outputs<T> for Leaf<'_, T> {
 }
 
 impl<T: Real> Leaf<'_, T> {
-    fn set(&mut self, group: Option<(usize, usize)>, value: i64) {
+    fn set(&mut self, group: Option<(LoopId, usize)>, value: i64) {
         if let Some((variable, _)) = group {
             self.machine.point[variable] = value;
         }
@@ -171,7 +170,7 @@ impl<T: Real> Leaf<'_, T> {
         let variable = grouping.levels[depth];
         let (low, high) = plan.loops[plan.outputs + depth].range.at(&self.machine.point);
         let most = match grouping.stacked && depth + 1 == grouping.levels.len() {
-            true => (most_lanes::<T>(plan.graph.nodes.len()) / self.machine.pitch).clamp(1, ROWS),
+            true => (most_lanes::<T>(plan.body.exprs.len()) / self.machine.pitch).clamp(1, MAX_ROWS),
             false => 1,
         };
         for value in (low..=high).step_by(most) {
@@ -228,7 +227,7 @@ impl<T: Real> Leaf<'_, T> {
         let mut lane = 0;
         while lane < lanes {
             self.machine.point[variable] = first + lane as i64;
-            let conditions = plan.guards.iter().chain(&plan.graph.conditions);
+            let conditions = plan.guards.iter().chain(&plan.body.conditions);
             let run = conditions.map(|c| c.run(&self.machine.point, variable)).fold(i64::MAX, i64::min);
             self.machine.lanes = run.min((lanes - lane) as i64) as usize;
             self.machine.lane = if self.context.grouping.folded { 0 } else { lane };
@@ -246,13 +245,13 @@ impl<T: Real> Leaf<'_, T> {
     /// Takes the code for the outcomes of the index conditions at this point.
     fn decide(&mut self) {
         let (plan, point) = (self.context.plan, &self.machine.point);
-        let outcomes = || plan.graph.conditions.iter().map(|c| c.holds(point));
+        let outcomes = || plan.body.conditions.iter().map(|c| c.holds(point));
         match self.codes.iter().rposition(|(known, _)| outcomes().eq(known.iter().copied())) {
             Some(known) if known + 1 == self.codes.len() => return,
             Some(known) => self.codes[known..].rotate_left(1),
             None => {
                 let outcomes: Vec<bool> = outcomes().collect();
-                self.codes.truncate(CODES_AT_HAND - 1);
+                self.codes.truncate(MAX_CODES_AT_HAND - 1);
                 self.codes.push((outcomes.clone(), plan.variant(&outcomes)));
             }
         }
@@ -298,7 +297,7 @@ impl<T: Real> Leaf<'_, T> {
 
     /// Combines the parts of each row, always in the same order, and writes the results.
     fn finish_fold(&mut self, rule: Rule) {
-        let count = FOLD_VECTORS * self.machine.level.width::<T>();
+        let count = cost::FOLDED_VECTORS * self.machine.level.width::<T>();
         for row in 0..self.machine.rows {
             rule.combine(self.machine.memory.accumulator.part(row * PARTS, count));
         }
@@ -308,14 +307,11 @@ impl<T: Real> Leaf<'_, T> {
 }
 
 /// The codes that a leaf has at hand: few, so that the one for a point is soon found.
-const CODES_AT_HAND: usize = 8;
-
-/// The rows of a folded reduction: few, so that their lanes stay in the innermost cache.
-const FOLDED_ROWS: usize = 4;
+const MAX_CODES_AT_HAND: usize = 8;
 
 /// The distance of rows: without gaps where they are short, so that they run as one; else in whole cache lines.
 fn pitch<T: Real>(lanes: usize) -> usize {
-    if lanes < 8 * T::PER_LINE { lanes.max(1) } else { lanes.next_multiple_of(T::PER_LINE) }
+    if lanes < cost::SHORT_ROW_LINES * T::PER_LINE { lanes.max(1) } else { lanes.next_multiple_of(T::PER_LINE) }
 }
 
 /// Whether the target can hold what a reduction has so far.
@@ -328,9 +324,7 @@ fn is_in_place<T: Real>(plan: &Plan<T>) -> bool {
 impl<T: Real> Machine<T> {
     /// Makes room for a code and sets its constants.
     pub fn prepare(&mut self, code: &Code<T>) {
-        self.memory.scalars.reserve(code.scalars);
-        self.memory.rows.reserve(code.rows * ROWS);
-        self.memory.blocks.reserve(code.blocks * block_pitch::<T>());
-        code.constants.iter().for_each(|(place, value)| self.memory.scalars.set(*place, *value));
+        self.memory.values.reserve(code.room);
+        code.constants.iter().for_each(|(place, value)| self.memory.values.part(*place, 1)[0] = *value);
     }
 }

@@ -6,25 +6,24 @@
 //! sides and blends them. Instructions are in *levels*: level `r + 1` has what changes with the reduction's loop `r`,
 //! level 0 what changes with none of them; where the lanes are a reduction, blocks have a last level of their own.
 
+use super::execute::{MAX_ROWS, block_pitch};
 use super::grouping::Grouping;
-use super::leaf::{Node, Plan, Test};
+use super::leaf::Plan;
 use super::linear::Linear;
 use super::real::Real;
 use super::vector::Rule;
-use gradix::program::{BinaryOp, Comparison, ReduceOp, UnaryOp};
+use gradix::nest::LoopId;
+use gradix::program::{BinaryOp, Comparison, Cond, CondId, Expr, ExprId, ReduceOp, UnaryOp};
+use std::collections::HashMap;
 
 /// The code for one combination of outcomes of the index conditions.
 pub struct Code<T> {
     /// From what changes least often to what changes most.
     pub levels: Vec<Vec<Instruction>>,
-    /// Single values that are set once.
+    /// Single values that are set once, and their places.
     pub constants: Vec<(usize, T)>,
-    /// How many single values there are.
-    pub scalars: usize,
-    /// How many values for each row there are.
-    pub rows: usize,
-    /// How many blocks there are.
-    pub blocks: usize,
+    /// How much memory all values have, in numbers.
+    pub room: usize,
     /// The value of the body, where no instruction takes it up.
     pub result: Source,
     /// How the inner loops of the reduction run inside of one instruction, if they can.
@@ -50,22 +49,34 @@ pub struct Instruction {
     pub operands: [Source; 3],
 }
 
-/// How many values an instruction computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Domain {
-    Scalar,
-    Rows,
-    /// One row that serves for all.
-    Lanes,
-    Block,
+/// Whether an instruction computes a value for each row, and whether it does for each lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Domain {
+    pub rows: bool,
+    pub lanes: bool,
 }
+
+/// One value.
+const SCALAR: Domain = Domain { rows: false, lanes: false };
+/// A value for each row.
+const ROWS: Domain = Domain { rows: true, lanes: false };
+/// One row that serves for all.
+const LANES: Domain = Domain { rows: false, lanes: true };
+/// A value for each point.
+pub const BLOCK: Domain = Domain { rows: true, lanes: true };
 
 impl Domain {
     /// That of an operation on values of both.
     fn with(self, other: Domain) -> Domain {
-        match (self, other) {
-            (Domain::Rows, Domain::Lanes) | (Domain::Lanes, Domain::Rows) => Domain::Block,
-            _ => self.max(other),
+        Domain { rows: self.rows || other.rows, lanes: self.lanes || other.lanes }
+    }
+
+    /// How much memory its values have at most.
+    fn room<T: Real>(self) -> usize {
+        match self {
+            SCALAR => T::PER_LINE,
+            ROWS => MAX_ROWS,
+            LANES | BLOCK => block_pitch::<T>(),
         }
     }
 }
@@ -74,10 +85,8 @@ impl Domain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     None,
-    Scalar(usize),
-    Rows(usize),
-    Lanes(usize),
-    Block(usize),
+    /// In the machine's own memory from this place on: as many numbers as its domain has.
+    Value(usize, Domain),
     /// An access, used where it lies: its lanes one after the other, or one for all of them.
     Memory(usize),
     /// What a reduction has so far: a block, or where it is folded, some values for each row.
@@ -117,10 +126,10 @@ pub enum Operation {
 }
 
 /// The code for the node at `root`; where `finish` is set it goes on to the target or the accumulator.
-pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], root: usize, finish: bool) -> Code<T> {
+pub fn compile<T: Real>(plan: &Plan<T>, grouping: &Grouping, outcomes: &[bool], root: ExprId, finish: bool) -> Code<T> {
     let mut build = Build { plan, grouping, outcomes, values: Vec::new() };
     let root = build.root(root);
-    let root = if finish && plan.reduction.is_some() { build.repeated(root, Domain::Block) } else { root };
+    let root = if finish && plan.reduction.is_some() { build.repeated(root, BLOCK) } else { root };
     Emit::new(plan, grouping, build.values).emit(root, finish)
 }
 
@@ -164,41 +173,59 @@ struct Build<'a, T> {
 }
 
 impl<T: Real> Build<'_, T> {
-    /// Makes values of all nodes up to `root`, and gives its own.
-    fn root(&mut self, root: usize) -> usize {
-        let mut done: Vec<usize> = Vec::with_capacity(root + 1);
-        for node in &self.plan.graph.nodes[..=root] {
-            done.push(match node {
-                Node::Constant(value) => self.add(Kind::Constant(*value), Vec::new(), Domain::Scalar, 0),
-                Node::Index(number) => self.leaf(Operation::Index(*number), &self.plan.graph.indices[*number]),
-                Node::Access(number) => self.leaf(Operation::Load(*number), &self.plan.accesses[*number].place),
-                Node::Unary(op, a) => self.value(Operation::Unary(*op), vec![done[*a]]),
-                Node::Binary(op, a, b) => self.binary(*op, done[*a], done[*b]),
-                Node::Select(test, a, b) => match self.test(test, &done) {
-                    Truth::Known(outcome) => done[if outcome { *a } else { *b }],
-                    Truth::Value(condition) => self.value(Operation::Select, vec![done[*a], done[*b], condition]),
+    /// Makes values of all that `root` is made of, and gives its own.
+    fn root(&mut self, root: ExprId) -> usize {
+        let (mut done, body) = (HashMap::new(), &self.plan.body);
+        for id in body.exprs.postorder(root) {
+            let value = match &body.exprs[id] {
+                Expr::Constant(number) => self.constant(T::of(number.value())),
+                Expr::Index(_) => self.leaf(Operation::Index(body.numbers[&id]), &body.indices[body.numbers[&id]]),
+                Expr::Access(..) => {
+                    let access = body.numbers[&id];
+                    self.leaf(Operation::Load(access), &self.plan.accesses[access].place)
+                }
+                Expr::Unary(op, a) => self.value(Operation::Unary(*op), vec![done[a]]),
+                Expr::Binary(op, a, b) => self.binary(*op, done[a], done[b]),
+                Expr::Select(test, a, b) => match self.test(*test, &done) {
+                    Truth::Known(outcome) => done[if outcome { a } else { b }],
+                    Truth::Value(condition) => self.value(Operation::Select, vec![done[a], done[b], condition]),
                 },
-            });
+            };
+            done.insert(id, value);
         }
-        done[root]
+        done[&root]
+    }
+
+    fn constant(&mut self, value: T) -> usize {
+        self.add(Kind::Constant(value), Vec::new(), SCALAR, 0)
     }
 
     /// A condition, given the outcomes of those on indices.
-    fn test(&mut self, test: &Test, done: &[usize]) -> Truth {
-        match test {
-            Test::Index(number) => Truth::Known(self.outcomes[*number]),
-            Test::Compare(op, a, b) => Truth::Value(self.value(Operation::Compare(*op), vec![done[*a], done[*b]])),
-            Test::Not(a) => match self.test(a, done) {
+    fn test(&mut self, test: CondId, done: &HashMap<ExprId, usize>) -> Truth {
+        let body = &self.plan.body;
+        match &body.exprs[test] {
+            Cond::Index(asked) => {
+                let number = body.asked.iter().position(|known| known == asked);
+                Truth::Known(number.is_some_and(|number| self.outcomes[number]))
+            }
+            Cond::Compare(op, a, b) => Truth::Value(self.value(Operation::Compare(*op), vec![done[a], done[b]])),
+            Cond::Not(a) => match self.test(*a, done) {
                 Truth::Known(outcome) => Truth::Known(!outcome),
                 Truth::Value(a) => Truth::Value(self.value(Operation::Not, vec![a])),
             },
-            Test::And(a, b) => self.both(Operation::And, false, [a, b], done),
-            Test::Or(a, b) => self.both(Operation::Or, true, [a, b], done),
+            Cond::And(a, b) => self.both(Operation::And, false, [*a, *b], done),
+            Cond::Or(a, b) => self.both(Operation::Or, true, [*a, *b], done),
         }
     }
 
     /// Two conditions as one: an outcome that is `decisive` is that of the whole.
-    fn both(&mut self, operation: Operation, decisive: bool, tests: [&Test; 2], done: &[usize]) -> Truth {
+    fn both(
+        &mut self,
+        operation: Operation,
+        decisive: bool,
+        tests: [CondId; 2],
+        done: &HashMap<ExprId, usize>,
+    ) -> Truth {
         match tests.map(|test| self.test(test, done)) {
             [Truth::Known(one), _] | [_, Truth::Known(one)] if one == decisive => Truth::Known(one),
             [Truth::Known(_), other] | [other, Truth::Known(_)] => other,
@@ -220,7 +247,7 @@ impl<T: Real> Build<'_, T> {
                 product(square, if exponent == 3.0 { a } else { square })
             }
             -1.0 => {
-                let one = self.add(Kind::Constant(T::ONE), Vec::new(), Domain::Scalar, 0);
+                let one = self.constant(T::ONE);
                 self.value(Operation::Binary(BinaryOp::Div), vec![one, a])
             }
             0.5 => self.value(Operation::Root, vec![a]),
@@ -232,17 +259,17 @@ impl<T: Real> Build<'_, T> {
     fn leaf(&mut self, operation: Operation, linear: &Linear) -> usize {
         let moves = self.grouping.moving.iter().any(|v| linear.uses(*v));
         let domain = match self.grouping.lane {
-            Some((lane, _)) if linear.uses(lane) && self.grouping.stacked && !moves => Domain::Lanes,
-            Some((lane, _)) if linear.uses(lane) => Domain::Block,
-            _ if moves => Domain::Rows,
-            _ => Domain::Scalar,
+            Some((lane, _)) if linear.uses(lane) && self.grouping.stacked && !moves => LANES,
+            Some((lane, _)) if linear.uses(lane) => BLOCK,
+            _ if moves => ROWS,
+            _ => SCALAR,
         };
         let level = self.grouping.levels.iter().rposition(|v| linear.uses(*v)).map_or(0, |level| level + 1);
         self.add(Kind::Operation(operation), Vec::new(), domain, level)
     }
 
     fn value(&mut self, operation: Operation, mut operands: Vec<usize>) -> usize {
-        let domain = operands.iter().map(|o| self.values[*o].domain).fold(Domain::Scalar, Domain::with);
+        let domain = operands.iter().map(|o| self.values[*o].domain).fold(SCALAR, Domain::with);
         if needs_lanes(operation) {
             operands.iter_mut().for_each(|operand| *operand = self.repeated(*operand, domain));
         }
@@ -253,14 +280,14 @@ impl<T: Real> Build<'_, T> {
     /// A value with as many numbers as a domain has.
     fn repeated(&mut self, value: usize, domain: Domain) -> usize {
         let Value { domain: own, level, .. } = self.values[value];
-        if own == domain || own == Domain::Lanes {
+        if own == domain || own == LANES {
             return value;
         }
         self.add(Kind::Operation(Operation::Repeat), vec![value], domain, level)
     }
 
     fn add(&mut self, kind: Kind<T>, operands: Vec<usize>, domain: Domain, level: usize) -> usize {
-        let last = self.grouping.folded && domain == Domain::Block;
+        let last = self.grouping.folded && domain == BLOCK;
         let level = if last { self.grouping.levels.len() + 1 } else { level };
         self.values.push(Value { kind, operands, domain, level });
         self.values.len() - 1
@@ -288,9 +315,7 @@ impl<'a, T: Real> Emit<'a, T> {
         let code = Code {
             levels: vec![Vec::new(); levels],
             constants: Vec::new(),
-            scalars: 0,
-            rows: 0,
-            blocks: 0,
+            room: 0,
             result: Source::None,
             inner: None,
         };
@@ -316,7 +341,7 @@ impl<'a, T: Real> Emit<'a, T> {
             let to = if operation == Operation::Store { Source::Memory(0) } else { Source::Accumulator };
             let operands = self.sources_of(&operands);
             self.code.inner = self.inner(operation, operands);
-            self.code.levels[last].push(Instruction { operation, domain: Domain::Block, to, operands });
+            self.code.levels[last].push(Instruction { operation, domain: BLOCK, to, operands });
         }
         self.code
     }
@@ -337,9 +362,7 @@ impl<'a, T: Real> Emit<'a, T> {
     /// `a*b + c` and the like as one instruction, where the product has no other use.
     fn fuse_products(&mut self) {
         for value in 0..self.values.len() {
-            let Value { kind: Kind::Operation(operation), operands, domain: Domain::Block, level } =
-                &self.values[value]
-            else {
+            let Value { kind: Kind::Operation(operation), operands, domain: BLOCK, level } = &self.values[value] else {
                 continue;
             };
             let (operation, level, [a, b]) = match (operation, operands.as_slice()) {
@@ -348,7 +371,7 @@ impl<'a, T: Real> Emit<'a, T> {
             };
             let fits = |operand: usize| {
                 let Value { kind, domain, level: own, .. } = &self.values[operand];
-                *kind == Kind::Operation(PRODUCT) && (self.uses[operand], *domain, *own) == (1, Domain::Block, level)
+                *kind == Kind::Operation(PRODUCT) && (self.uses[operand], *domain, *own) == (1, BLOCK, level)
             };
             let (operation, product, other) = match (fits(a), fits(b)) {
                 (true, _) if operation == DIFFERENCE => (Operation::MultiplySubtract, a, b),
@@ -368,7 +391,7 @@ impl<'a, T: Real> Emit<'a, T> {
     fn end(&self, root: usize) -> (Operation, Vec<usize>) {
         let Some(op) = self.plan.reduction else { return (Operation::Store, vec![root]) };
         let Value { kind, operands, domain, .. } = &self.values[root];
-        if op != ReduceOp::Sum || *domain != Domain::Block || *kind != Kind::Operation(PRODUCT) {
+        if op != ReduceOp::Sum || *domain != BLOCK || *kind != Kind::Operation(PRODUCT) {
             return (Operation::Reduce(Rule::of(op)), vec![root, root]);
         }
         let factor = &self.values[operands[0]];
@@ -392,23 +415,22 @@ impl<'a, T: Real> Emit<'a, T> {
     fn inner_operands(&self, loops: usize, operands: [Source; 3]) -> Option<[Source; 2]> {
         let outer = self.grouping.levels.len() - loops;
         let lane = self.grouping.lane.filter(|_| self.grouping.folded).map(|(lane, _)| lane);
-        let variables: Vec<usize> = self.grouping.levels[outer..].iter().copied().chain(lane).collect();
+        let variables: Vec<LoopId> = self.grouping.levels[outer..].iter().copied().chain(lane).collect();
         let bounds = &self.plan.loops[self.plan.outputs + outer..];
         if bounds.iter().any(|l| variables.iter().any(|v| l.range.uses(*v))) {
             return None;
         }
         let straight = |access: usize| !variables.iter().any(|v| self.plan.accesses[access].place.bends_at(*v));
         let inside = || self.code.levels[outer + 1..].iter().flatten();
-        let fits =
-            |i: &Instruction| matches!(i.operation, Operation::Load(a) if straight(a) && i.domain < Domain::Lanes);
+        let fits = |i: &Instruction| matches!(i.operation, Operation::Load(a) if straight(a) && !i.domain.lanes);
         let operand = |source: Source| match inside().find(|i| i.to == source).map(|i| i.operation) {
             Some(Operation::Load(access)) => Source::Memory(access),
             _ => source,
         };
         let has_lanes = |source: Source| match source {
             Source::Memory(access) => self.is_contiguous(access),
-            Source::Lanes(_) | Source::Block(_) => true,
-            Source::None | Source::Scalar(_) | Source::Rows(_) | Source::Accumulator => false,
+            Source::Value(_, domain) => domain.lanes,
+            Source::None | Source::Accumulator => false,
         };
         let operands = match operands.map(operand) {
             [a, b, _] if has_lanes(b) => [a, b],
@@ -423,7 +445,7 @@ impl<'a, T: Real> Emit<'a, T> {
     fn is_direct(&self, root: usize) -> bool {
         let Value { kind, domain, .. } = &self.values[root];
         let computed = matches!(kind, Kind::Operation(_)) && self.contiguous(root).is_none();
-        computed && *domain == Domain::Block && self.is_contiguous(0) && !self.plan.reads_target()
+        computed && *domain == BLOCK && self.is_contiguous(0) && !self.plan.reads_target()
     }
 
     fn is_contiguous(&self, access: usize) -> bool {
@@ -434,7 +456,7 @@ impl<'a, T: Real> Emit<'a, T> {
     /// The access that instructions can use in place.
     fn contiguous(&self, value: usize) -> Option<usize> {
         match self.values[value] {
-            Value { kind: Kind::Operation(Operation::Load(access)), domain: Domain::Block | Domain::Lanes, .. } => {
+            Value { kind: Kind::Operation(Operation::Load(access)), domain: Domain { lanes: true, .. }, .. } => {
                 Some(access).filter(|access| self.is_contiguous(*access))
             }
             _ => None,
@@ -445,8 +467,9 @@ impl<'a, T: Real> Emit<'a, T> {
         let Value { kind, operands, domain, level } = self.values[value].clone();
         let operation = match (kind, self.contiguous(value)) {
             (Kind::Constant(number), _) => {
-                self.sources[value] = self.new_scalar();
-                return self.code.constants.push((self.code.scalars - 1, number));
+                let place = self.new_place(SCALAR, level);
+                self.sources[value] = Source::Value(place, SCALAR);
+                return self.code.constants.push((place, number));
             }
             (_, Some(access)) => {
                 self.sources[value] = Source::Memory(access);
@@ -454,15 +477,9 @@ impl<'a, T: Real> Emit<'a, T> {
             }
             (Kind::Operation(operation), None) => operation,
         };
-        let to = match domain {
-            _ if direct => Source::Memory(0),
-            Domain::Scalar => self.new_scalar(),
-            Domain::Rows => {
-                self.code.rows += 1;
-                Source::Rows(self.code.rows - 1)
-            }
-            Domain::Lanes => Source::Lanes(self.new_block(level)),
-            Domain::Block => Source::Block(self.new_block(level)),
+        let to = match direct {
+            true => Source::Memory(0),
+            false => Source::Value(self.new_place(domain, level), domain),
         };
         let sources = self.sources_of(&operands);
         self.release(&operands, level);
@@ -475,22 +492,19 @@ impl<'a, T: Real> Emit<'a, T> {
         for operand in operands {
             self.uses[*operand] -= 1;
             let last = self.uses[*operand] == 0 && !self.kept[*operand];
-            if let (true, Source::Block(block) | Source::Lanes(block)) = (last, self.sources[*operand]) {
-                self.free[level].push(block);
+            if let (true, Source::Value(place, Domain { lanes: true, .. })) = (last, self.sources[*operand]) {
+                self.free[level].push(place);
             }
         }
     }
 
-    fn new_block(&mut self, level: usize) -> usize {
-        self.free[level].pop().unwrap_or_else(|| {
-            self.code.blocks += 1;
-            self.code.blocks - 1
-        })
-    }
-
-    fn new_scalar(&mut self) -> Source {
-        self.code.scalars += 1;
-        Source::Scalar(self.code.scalars - 1)
+    /// A place for the values of a domain: one of a block that is free, or a new one.
+    fn new_place(&mut self, domain: Domain, level: usize) -> usize {
+        if let Some(place) = self.free[level].pop_if(|_| domain.lanes) {
+            return place;
+        }
+        self.code.room += domain.room::<T>();
+        self.code.room - domain.room::<T>()
     }
 
     fn sources_of(&self, values: &[usize]) -> [Source; 3] {

@@ -9,18 +9,18 @@
 //! both operands are in place, and the terms are `k`.
 #![allow(unsafe_code, reason = "hands checked pointers to the register tiles")]
 
-use super::code::{Code, Domain, compile};
-use super::execute::{Context, Machine, execute};
+use super::code::{BLOCK, Code, compile};
+use super::execute::{Context, MAX_ROWS, Machine, block, execute};
 use super::grouping::Grouping;
-use super::leaf::{Access, Loop, Node, Outputs, Plan};
+use super::leaf::{Access, Loop, Outputs, Plan};
 use super::loops::line;
 use super::real::{Isa, Level, Real, by_level};
 use super::recognise::Recognise;
 use super::tile::{self, Tile};
 use super::vector::Rule;
-use gradix::nest::{self, Panels};
-use gradix::program::{ExprId, ReduceOp};
-use gradix::target::PanelSize;
+use gradix::nest::{self, ByLoop, LoopId, Panels};
+use gradix::program::{Expr, ExprId, ReduceOp, TensorId};
+use gradix::target::{PanelSize, cost};
 use std::collections::HashMap;
 
 /// How a leaf is a contraction.
@@ -30,41 +30,37 @@ pub struct Contraction<T> {
     sides: [Side<T>; 2],
     /// The position of the output for all of whose values packed rows are kept.
     kept: Option<usize>,
-    /// Where lanes are packed to, unless they are used in place.
-    scratch: usize,
-    in_place: bool,
-    /// Whether rows are used in place, but for those of a tile that is not full.
-    rows_in_place: bool,
+    /// Where lanes are packed to.
+    scratch: TensorId,
     size: PanelSize,
-    /// Whether the innermost loop of the reduction runs in lanes.
+    /// Whether the innermost loop of the reduction runs in lanes: then both sides are in place.
     along_lanes: bool,
 }
-
-/// The rows that are packed at a time where the nest has those of one register tile.
-const LOOSE_ROWS: usize = 96;
 
 /// One of the two operands.
 struct Side<T> {
     /// The variable of its rows or lanes, and its loop.
-    variable: usize,
+    variable: LoopId,
     position: usize,
     grouping: Grouping,
     /// The access, if it is just that, and linear in rows or lanes and terms.
     plain: Option<usize>,
+    /// Whether it is used in place, but for the rows or lanes of a tile that is not full.
+    in_place: bool,
     code: Code<T>,
 }
 
-/// The contraction of a leaf, if there are tiles for the body; `place` has the nodes of expressions.
+/// The contraction of a leaf, if there are tiles for the body; `copies` are expressions in its graph.
 pub fn contraction<T: Real>(
     plan: &mut Plan<T>,
     leaf: &nest::Leaf,
-    place: &HashMap<ExprId, usize>,
+    copies: &HashMap<ExprId, ExprId>,
 ) -> Option<Contraction<T>> {
-    if !plan.graph.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
+    if !plan.body.conditions.is_empty() || !plan.guards.is_empty() || plan.reads_target() {
         return None;
     }
     match &leaf.panels {
-        Some(panels) => packed(plan, leaf, panels, place),
+        Some(panels) => packed(plan, leaf, panels, copies),
         None => along_lanes(plan, leaf),
     }
 }
@@ -74,21 +70,22 @@ fn packed<T: Real>(
     plan: &mut Plan<T>,
     leaf: &nest::Leaf,
     panels: &Panels,
-    place: &HashMap<ExprId, usize>,
+    copies: &HashMap<ExprId, ExprId>,
 ) -> Option<Contraction<T>> {
     let (lanes, (rows, _)) = (leaf.lanes()?, leaf.rows()?);
     let Panels { scratch, by_row, by_lane, by_term, rows_in_place, lanes_in_place, kept, size, .. } = panels;
-    let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| place.get(id).copied()).collect();
+    let nodes = |ids: &mut dyn Iterator<Item = &ExprId>| ids.filter_map(|id| copies.get(id).copied()).collect();
     let (by_row, by_lane) = (nodes(&mut by_row.iter().chain(by_term)), nodes(&mut by_lane.iter()));
-    let (op, body) = (plan.reduction?, plan.graph.body);
-    let (rule, roots) = Recognise { nodes: &mut plan.graph.nodes, by_row, by_lane }.body(op, body)?;
-    let sides = [side(plan, rows, roots[0]), side(plan, lanes, roots[1])];
+    let (op, body) = (plan.reduction?, plan.body.root);
+    let (rule, roots) = Recognise { exprs: &mut plan.body.exprs, by_row, by_lane }.body(op, body)?;
+    let mut sides = [side(plan, rows, roots[0]), side(plan, lanes, roots[1])];
     let along = |access: usize| plan.accesses[access].place.factor(sides[1].variable) == 1;
-    let in_place = *lanes_in_place && sides[1].plain.is_some_and(along);
-    let rows_in_place = *rows_in_place && sides[0].plain.is_some();
-    let rows = if kept.is_some() { size.rows } else { size.rows.max(LOOSE_ROWS) };
-    let (scratch, size) = (scratch.0 as usize, PanelSize { rows, ..*size });
-    Some(Contraction { rule, sides, kept: *kept, scratch, in_place, rows_in_place, size, along_lanes: false })
+    let lanes_in_place = *lanes_in_place && sides[1].plain.is_some_and(along);
+    sides[0].in_place = *rows_in_place && sides[0].plain.is_some();
+    sides[1].in_place = lanes_in_place;
+    let rows = if kept.is_some() { size.rows } else { size.rows.max(cost::PACKED_ROWS_OF_VM) };
+    let (scratch, size) = (*scratch, PanelSize { rows, ..*size });
+    Some(Contraction { rule, sides, kept: *kept, scratch, size, along_lanes: false })
 }
 
 /// With the innermost loop of a sum in lanes and two outputs unrolled.
@@ -102,48 +99,55 @@ fn along_lanes<T: Real>(plan: &mut Plan<T>, leaf: &nest::Leaf) -> Option<Contrac
     }
     let (lane, variables) = (plan.loops[lanes].variable, positions.map(|p| plan.loops[p].variable));
     let of_side = |side: usize| {
-        let is_operand = |node: &usize| match plan.graph.nodes[*node] {
-            Node::Access(access) => {
-                let place = &plan.accesses[access].place;
+        let is_operand = |id: &ExprId| match &plan.body.exprs[*id] {
+            Expr::Access(..) => {
+                let place = &plan.accesses[plan.body.numbers[id]].place;
                 place.factor(lane) == 1 && !place.uses(variables[1 - side])
             }
             _ => false,
         };
-        (0..plan.graph.nodes.len()).filter(is_operand).collect::<Vec<usize>>()
+        plan.body.exprs.postorder(plan.body.root).into_iter().filter(is_operand).collect::<Vec<ExprId>>()
     };
-    let (by_row, by_lane, body) = (of_side(0), of_side(1), plan.graph.body);
-    let (rule, roots) = Recognise { nodes: &mut plan.graph.nodes, by_row, by_lane }.body(ReduceOp::Sum, body)?;
-    let sides = [0, 1].map(|n: usize| side(plan, positions[n], roots[n]));
+    let (by_row, by_lane, body) = (of_side(0), of_side(1), plan.body.root);
+    let (rule, roots) = Recognise { exprs: &mut plan.body.exprs, by_row, by_lane }.body(ReduceOp::Sum, body)?;
+    let sides = [0, 1].map(|n: usize| Side { in_place: true, ..side(plan, positions[n], roots[n]) });
     let plain = sides.iter().all(|side| side.plain.is_some());
-    let size = PanelSize { terms: MOST_TERMS, rows: 0, lanes: 0 };
-    let (kept, scratch, in_place, rows_in_place) = (None, 0, true, true);
-    plain.then_some(Contraction { rule, sides, kept, scratch, in_place, rows_in_place, size, along_lanes: true })
+    plain.then_some(Contraction { rule, sides, kept: None, scratch: TensorId(0), size: MAX_LISTED, along_lanes: true })
 }
 
-/// The terms that are listed at a time where none are packed.
-const MOST_TERMS: usize = 1024;
+/// What is taken at a time where nothing is packed: terms are listed.
+const MAX_LISTED: PanelSize = PanelSize { terms: 1024, rows: 1024, lanes: 1024 };
 
-fn side<T: Real>(plan: &Plan<T>, position: usize, root: usize) -> Side<T> {
+fn side<T: Real>(plan: &Plan<T>, position: usize, root: ExprId) -> Side<T> {
     let variable = plan.loops[position].variable;
-    let grouping = Grouping { lane: Some((variable, position)), ..Grouping::default() };
+    let terms = plan.loops.len().checked_sub(1).filter(|last| *last >= plan.outputs);
+    let row = terms.filter(|last| plan.is_straight(plan.loops[*last].variable)).map(|p| (plan.loops[p].variable, p));
+    let (lane, moving) = (Some((variable, position)), row.iter().map(|(variable, _)| *variable).collect());
+    let grouping = Grouping { lane, row, moving, ..Grouping::default() };
     let straight = |access: &usize| {
         let place = &plan.accesses[*access].place;
         !place.bends_at(variable) && !plan.loops[plan.outputs..].iter().any(|l| place.bends_at(l.variable))
     };
-    let plain = match plan.graph.nodes[root] {
-        Node::Access(access) => Some(access).filter(straight),
+    let plain = match plan.body.exprs[root] {
+        Expr::Access(..) => Some(plan.body.numbers[&root]).filter(straight),
         _ => None,
     };
-    Side { variable, position, plain, code: compile(plan, &grouping, &[], root, false), grouping }
+    Side { variable, position, plain, in_place: false, code: compile(plan, &grouping, &[], root, false), grouping }
 }
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>, contraction: &Contraction<T>) {
-    let height = tile::size::<T>(machine.level, 1)[0];
-    let PanelSize { terms, rows, .. } = contraction.size;
-    machine.memory.panel.reserve(terms * rows.next_multiple_of(height));
-    Leaf { machine, plan, contraction, terms: Terms::default(), offsets: Default::default(), combine: false }
-        .outputs(0);
+    machine.slopes.0.fill(0);
+    contraction.sides[0].grouping.row.iter().for_each(|(row, _)| machine.slopes[*row] = 1);
+    Leaf {
+        machine,
+        plan,
+        contraction,
+        terms: Terms::default(),
+        packed: [Packed::none(), Packed::none()],
+        combine: false,
+    }
+    .outputs(0);
 }
 
 struct Leaf<'a, T> {
@@ -151,10 +155,25 @@ struct Leaf<'a, T> {
     plan: &'a Plan<T>,
     contraction: &'a Contraction<T>,
     terms: Terms,
-    /// Where each term of packed rows and lanes starts.
-    offsets: [Vec<isize>; 2],
+    /// Rows and lanes, as far as they are packed.
+    packed: [Packed<T>; 2],
     /// Whether the target's old value counts.
     combine: bool,
+}
+
+/// Some rows or lanes of all terms at hand: tile by tile, term by term.
+struct Packed<T> {
+    panel: *mut T,
+    /// Where each term starts in a tile.
+    offsets: Vec<isize>,
+    /// So many before them are used in place.
+    in_place: usize,
+}
+
+impl<T> Packed<T> {
+    fn none() -> Self {
+        Packed { panel: std::ptr::dangling_mut(), offsets: Vec::new(), in_place: 0 }
+    }
 }
 
 /// The terms at hand: at most so many as panels have.
@@ -181,6 +200,15 @@ struct Block {
     count: usize,
 }
 
+impl Terms {
+    /// How many terms from this one on differ in the innermost loop alone.
+    fn run(&self, term: usize) -> usize {
+        let Some(count) = self.counts.last() else { return 1 };
+        let value = self.values[(term + 1) * self.counts.len() - 1] as usize;
+        (count - value).min(self.span[1] - self.span[0] - term)
+    }
+}
+
 impl Block {
     /// Parts of at most this size.
     fn parts(self, size: usize) -> impl Iterator<Item = Block> {
@@ -190,7 +218,7 @@ impl Block {
 }
 
 impl<T: Real> Outputs<T> for Leaf<'_, T> {
-    fn at(&mut self) -> (&Plan<T>, &mut [i64]) {
+    fn at(&mut self) -> (&Plan<T>, &mut ByLoop<i64>) {
         (self.plan, &mut self.machine.point)
     }
 
@@ -258,31 +286,29 @@ impl<T: Real> Leaf<'_, T> {
         self.terms.span[1] - self.terms.span[0]
     }
 
-    /// The terms at hand for all rows and lanes: rows are packed around the lanes that they are kept for, else inside.
+    /// The terms at hand for all rows and lanes.
     fn chunk(&mut self, rows: Block) {
-        if self.contraction.along_lanes {
-            self.dots(rows, self.range(1));
-        } else if self.contraction.kept.is_some() {
-            for rows in rows.parts(self.contraction.size.rows) {
-                self.pack_rows(rows);
-                self.each_kept(&mut |leaf| {
-                    let (lanes, vectors) = leaf.lanes();
-                    for lanes in lanes.parts(leaf.lane_block(vectors)) {
-                        leaf.pack_lanes(lanes, vectors);
-                        leaf.tiles(rows, lanes, vectors);
-                    }
-                });
-            }
-        } else {
-            let (lanes, vectors) = self.lanes();
-            for lanes in lanes.parts(self.lane_block(vectors)) {
-                self.pack_lanes(lanes, vectors);
-                for rows in rows.parts(self.contraction.size.rows) {
-                    self.pack_rows(rows);
-                    self.tiles(rows, lanes, vectors);
+        let (_, [height, _]) = self.tile(1);
+        for rows in rows.parts(self.contraction.size.rows) {
+            self.pack(0, rows, height);
+            self.each_kept(&mut |leaf| {
+                let lanes = leaf.range(1);
+                let (vectors, [_, width]) = leaf.tile(lanes.count);
+                for lanes in lanes.parts(leaf.contraction.size.lanes / width * width) {
+                    leaf.pack(1, lanes, width);
+                    leaf.tiles([rows, lanes], vectors, [height, width]);
                 }
-            }
+            });
         }
+    }
+
+    /// The vectors, and the rows and lanes, of tiles for so many lanes.
+    fn tile(&self, lanes: usize) -> (usize, [usize; 2]) {
+        if self.contraction.along_lanes {
+            return (1, tile::dots(self.machine.level));
+        }
+        let vectors = tile::vectors::<T>(self.machine.level, lanes);
+        (vectors, tile::size::<T>(self.machine.level, vectors))
     }
 
     /// Calls `f` at each value of the output that rows are kept for, or once.
@@ -296,118 +322,69 @@ impl<T: Real> Leaf<'_, T> {
         }
     }
 
-    /// The lanes at the point, and the vectors of their tiles.
-    fn lanes(&self) -> (Block, usize) {
-        let lanes = self.range(1);
-        (lanes, tile::vectors::<T>(self.machine.level, lanes.count))
-    }
-
-    fn lane_block(&self, vectors: usize) -> usize {
-        let width = tile::size::<T>(self.machine.level, vectors)[1];
-        self.contraction.size.lanes / width * width
-    }
-
-    /// Lists where each term of a packed operand starts.
-    fn list_packed(&mut self, side: usize, width: usize) {
-        let count = self.count();
-        self.offsets[side].clear();
-        self.offsets[side].extend((0..count).map(|term| (term * width) as isize));
-    }
-
-    fn pack_rows(&mut self, rows: Block) {
-        let (height, terms) = (tile::size::<T>(self.machine.level, 1)[0], self.count());
-        self.list_packed(0, height);
-        let panel = self.machine.memory.panel.pointer(0, rows.count.next_multiple_of(height) * terms);
-        let first = if self.contraction.rows_in_place { rows.count / height * height } else { 0 };
-        let rows = Block { first: rows.first + first as i64, count: rows.count - first };
-        if rows.count > 0 {
-            self.pack(0, rows, height, panel.wrapping_add(first * terms));
-        }
-    }
-
-    fn pack_lanes(&mut self, lanes: Block, vectors: usize) {
-        let width = tile::size::<T>(self.machine.level, vectors)[1];
-        self.list_packed(1, width);
-        if !self.contraction.in_place {
-            self.pack(1, lanes, width, self.scratch(lanes.count, width));
-        }
-    }
-
-    /// Room for so many lanes in tiles of some width, for all terms at hand.
-    fn scratch(&self, lanes: usize, width: usize) -> *mut T {
-        let elements = (lanes.next_multiple_of(width) * self.count()).max(1);
-        self.machine.buffers[self.contraction.scratch].at(0, [(1, elements)])
-    }
-
-    /// All tiles of a block of packed rows and of packed lanes (or lanes where they are).
-    fn tiles(&mut self, rows: Block, lanes: Block, vectors: usize) {
-        let [height, width] = tile::size::<T>(self.machine.level, vectors);
+    /// Packs some rows or lanes for tiles of so many, but for those that are used in place.
+    fn pack(&mut self, side: usize, block: Block, unit: usize) {
         let terms = self.count();
-        if self.machine.is_stopped(rows.count * lanes.count * terms) {
+        let in_place = match self.contraction.sides[side].in_place {
+            true if self.contraction.along_lanes => block.count,
+            true => block.count / unit * unit,
+            false => 0,
+        };
+        let rest = Block { first: block.first + in_place as i64, count: block.count - in_place };
+        let packed = &mut self.packed[side];
+        packed.in_place = in_place;
+        packed.offsets.clear();
+        packed.offsets.extend((0..terms).map(|term| (term * unit) as isize));
+        if rest.count == 0 || self.machine.is_stopped(rest.count * terms) {
             return;
         }
-        let (target, strides) = self.target(rows, lanes);
-        let in_place = self.contraction.in_place.then(|| self.find(1, lanes));
-        let rows_in_place = self.contraction.rows_in_place.then(|| self.find(0, rows));
-        let panel = self.scratch(if in_place.is_some() { width } else { lanes.count }, width);
-        for lane in (0..lanes.count).step_by(width) {
-            let (mut b, mut lane_offsets) = (panel.wrapping_add(lane * terms).cast_const(), self.offsets[1].as_ptr());
-            let part = Block { first: lanes.first + lane as i64, count: width.min(lanes.count - lane) };
-            match in_place {
-                Some((first, _)) if part.count == width => {
-                    (b, lane_offsets) = (first.wrapping_add(lane), self.terms.deltas[1].as_ptr());
-                }
-                // A tile reads whole vectors.
-                Some(_) => {
-                    b = panel;
-                    self.pack(1, part, width, panel);
-                }
-                None => {}
-            }
-            for row in (0..rows.count).step_by(height) {
-                let (a, row_offsets) = match rows_in_place {
-                    Some((first, step)) if rows.count - row >= height => {
-                        ((first.wrapping_offset(row as isize * step), step), self.terms.deltas[0].as_ptr())
-                    }
-                    _ => {
-                        let panel = self.machine.memory.panel.pointer(row * terms, height * terms);
-                        ((panel.cast_const(), 1), self.offsets[0].as_ptr())
-                    }
-                };
-                let offsets = [row_offsets, lane_offsets];
-                let to = target.wrapping_offset(row as isize * strides[0] + lane as isize * strides[1]);
-                let shape = [height.min(rows.count - row), part.count];
-                let (neutral, combine) = (neutral(self.plan), self.combine);
-                let (operands, lanes) = ([a, (b, 1)], None);
-                let tile = Tile { vectors, terms, operands, offsets, lanes, to, strides, shape, neutral, combine };
-                // SAFETY: panels hold whole tiles for all terms, lanes in place and the target were checked.
-                unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
-            }
+        let panel = self.panel(side, rest.count.next_multiple_of(unit) * terms);
+        self.packed[side].panel = panel;
+        match self.contraction.sides[side].plain {
+            Some(_) => self.copy(side, rest, unit, panel),
+            None => self.compute(side, rest, unit, panel),
         }
     }
 
-    /// All tiles whose lanes are terms.
-    fn dots(&mut self, rows: Block, columns: Block) {
-        if rows.count == 0 || columns.count == 0 {
-            return;
+    /// Room for so many packed numbers.
+    fn panel(&mut self, side: usize, elements: usize) -> *mut T {
+        if side == 1 {
+            return self.machine.buffers[self.contraction.scratch].at(0, [(1, elements.max(1))]);
         }
-        let operands = [self.find(0, rows), self.find(1, columns)];
-        let (target, strides) = self.target(rows, columns);
-        let at =
-            |side: usize, n: usize| (operands[side].0.wrapping_offset(n as isize * operands[side].1), operands[side].1);
-        let (terms, lanes, neutral, combine) = (self.count(), Some(self.terms.lanes), T::ZERO, self.combine);
-        let offsets = self.terms.deltas.each_ref().map(Vec::as_ptr);
-        let [height, width] = tile::dots(self.machine.level);
-        for row in (0..rows.count).step_by(height) {
-            if self.machine.is_stopped(height * columns.count * terms * self.terms.lanes) {
+        self.machine.memory.panel.reserve(elements);
+        self.machine.memory.panel.pointer(0, elements)
+    }
+
+    /// All tiles of some rows and lanes that are packed, as far as they are not used in place.
+    fn tiles(&mut self, blocks: [Block; 2], vectors: usize, [height, width]: [usize; 2]) {
+        let [rows, lanes] = blocks;
+        let terms = self.count();
+        let (target, strides) = self.target(rows, lanes);
+        let found = [0, 1].map(|side| self.contraction.sides[side].in_place.then(|| self.find(side, blocks[side])));
+        let operand = |packed: &Packed<T>, side: usize, start: usize| match found[side] {
+            Some((first, step)) if start < packed.in_place => {
+                ((first.wrapping_offset(start as isize * step), step), self.terms.deltas[side].as_ptr())
+            }
+            _ => {
+                let panel = packed.panel.wrapping_add((start - packed.in_place) * terms);
+                ((panel.cast_const(), 1), packed.offsets.as_ptr())
+            }
+        };
+        let (neutral, combine) = (T::of(self.plan.reduction.map_or(0.0, ReduceOp::neutral)), self.combine);
+        let along = self.contraction.along_lanes.then_some(self.terms.lanes);
+        for lane in (0..lanes.count).step_by(width) {
+            if self.machine.is_stopped(rows.count * width * terms * along.unwrap_or(1)) {
                 return;
             }
-            for column in (0..columns.count).step_by(width) {
-                let operands = [at(0, row), at(1, column)];
-                let to = target.wrapping_offset(row as isize * strides[0] + column as isize * strides[1]);
-                let shape = [height.min(rows.count - row), width.min(columns.count - column)];
-                let tile = Tile { vectors: 1, terms, operands, offsets, lanes, to, strides, shape, neutral, combine };
-                // SAFETY: both operands were checked for all rows or columns, terms and lanes, and the target, too.
+            let (b, lane_offsets) = operand(&self.packed[1], 1, lane);
+            for row in (0..rows.count).step_by(height) {
+                let (a, row_offsets) = operand(&self.packed[0], 0, row);
+                let (operands, offsets) = ([a, b], [row_offsets, lane_offsets]);
+                let to = target.wrapping_offset(row as isize * strides[0] + lane as isize * strides[1]);
+                let shape = [height.min(rows.count - row), width.min(lanes.count - lane)];
+                let tile =
+                    Tile { vectors, terms, operands, offsets, lanes: along, to, strides, shape, neutral, combine };
+                // SAFETY: panels hold whole tiles for all terms; what is used in place and the target were checked.
                 unsafe { tile::run(self.machine.level, self.contraction.rule, &tile) };
             }
         }
@@ -450,14 +427,8 @@ impl<T: Real> Leaf<'_, T> {
         }
     }
 
-    /// Packs some rows or lanes of the terms at hand: tile by tile, term by term.
-    fn pack(&mut self, side: usize, block: Block, width: usize, panel: *mut T) {
-        if self.machine.is_stopped(block.count * self.count()) {
-            return;
-        }
-        if self.contraction.sides[side].plain.is_none() {
-            return self.compute(side, block, width, panel);
-        }
+    /// Copies some rows or lanes of the terms at hand: tile by tile, term by term.
+    fn copy(&mut self, side: usize, block: Block, width: usize, panel: *mut T) {
         let (first, step) = self.find(side, block);
         let terms = self.count();
         for begin in (0..block.count).step_by(width) {
@@ -469,27 +440,28 @@ impl<T: Real> Leaf<'_, T> {
         }
     }
 
-    /// The same for an operand that has to be computed.
-    fn compute(&mut self, side: usize, block: Block, width: usize, panel: *mut T) {
+    /// The same for an operand that has to be computed: some terms at a time, as the rows of a block.
+    fn compute(&mut self, side: usize, lanes: Block, width: usize, panel: *mut T) {
         let Side { variable, grouping, code, .. } = &self.contraction.sides[side];
         let context = Context { plan: self.plan, grouping };
         let terms = self.count();
         self.machine.prepare(code);
-        for term in 0..terms {
+        let most = if grouping.row.is_some() { (block::<T>() / lanes.count).clamp(1, MAX_ROWS) } else { 1 };
+        let mut term = 0;
+        while term < terms {
             self.set_term(Some(term));
-            self.machine.point[*variable] = block.first;
-            (self.machine.rows, self.machine.lanes, self.machine.pitch) = (1, block.count, block.count);
+            self.machine.point[*variable] = lanes.first;
+            let rows = self.terms.run(term).min(most);
+            (self.machine.rows, self.machine.lanes, self.machine.pitch) = (rows, lanes.count, lanes.count);
             code.levels.iter().for_each(|level| execute(self.machine, &context, level));
-            let values = self.machine.view(&context, code.result, Domain::Block);
-            let step = isize::from(values.vector);
-            for begin in (0..block.count).step_by(width) {
-                let count = width.min(block.count - begin);
+            let values = self.machine.view(&context, code.result, BLOCK);
+            for (row, begin) in (0..rows).flat_map(|row| (0..lanes.count).step_by(width).map(move |lane| (row, lane))) {
+                let count = width.min(lanes.count - begin);
+                let to = panel.wrapping_add(begin * terms + (term + row) * width);
                 // SAFETY: the caller's panel has whole tiles for all terms, and there are as many values.
-                unsafe {
-                    let to = panel.add(begin * terms + term * width);
-                    padded(values.pointer.wrapping_offset(begin as isize * step), step, count, to, width);
-                }
+                unsafe { padded(values.lane_at(row, begin), isize::from(values.vector), count, to, width) };
             }
+            term += rows;
         }
     }
 }
@@ -528,8 +500,4 @@ unsafe fn padded<T: Real>(from: *const T, step: isize, count: usize, to: *mut T,
         line(from, step, to, 1, count);
         (count..width).for_each(|at| *to.add(at) = T::ZERO);
     }
-}
-
-fn neutral<T: Real>(plan: &Plan<T>) -> T {
-    T::of(plan.reduction.map_or(0.0, ReduceOp::neutral))
 }

@@ -5,7 +5,7 @@
 //! threads touch an element that one of them writes, is the nest's (items of work are independent).
 #![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
 
-use super::code::{Domain, Inner, Instruction, Operation, Source};
+use super::code::{BLOCK, Inner, Instruction, Operation, Source};
 use super::grouping::Grouping;
 use super::leaf::Plan;
 use super::loops::{Terms, View, exp_vectors, mask, reduce_rows, update};
@@ -13,24 +13,23 @@ use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
 use super::vector::{Rule, Step, Vector, WIDEST, with_rule};
 use crate::interrupt;
+use gradix::nest::{ByBuffer, ByLoop, LoopId};
 use gradix::program::{BinaryOp, Comparison, UnaryOp};
+use gradix::target::cost;
 
 /// The most rows of a block.
-pub const ROWS: usize = 256;
-/// The vectors of partial results for each row of a folded reduction.
-pub const FOLD_VECTORS: usize = 4;
+pub const MAX_ROWS: usize = 256;
 /// The most partial results of a folded reduction, which are combined in a fixed order.
-pub const PARTS: usize = FOLD_VECTORS * WIDEST;
+pub const PARTS: usize = cost::FOLDED_VECTORS * WIDEST;
 
-/// The most elements of a block: few enough for several to stay in the innermost cache.
+/// The most elements of a block.
 pub const fn block<T>() -> usize {
-    16384 / size_of::<T>()
+    cost::BLOCK_BYTES / size_of::<T>()
 }
 
-/// The distance of blocks: some lines more than they have elements, so that they don't fall into the same places of the
-/// innermost cache, where loads would wait for stores of another block.
+/// The distance of blocks.
 pub const fn block_pitch<T>() -> usize {
-    block::<T>() + 320 / size_of::<T>()
+    block::<T>() + cost::BLOCK_GAP_BYTES / size_of::<T>()
 }
 
 /// A buffer of the caller's, or a part of its local memory.
@@ -59,16 +58,16 @@ impl<T> Buffer<T> {
 /// What one thread needs to run a kernel.
 pub struct Machine<T> {
     pub level: Level,
-    pub buffers: Vec<Buffer<T>>,
+    pub buffers: ByBuffer<Buffer<T>>,
     /// The values of the kernel's variables.
-    pub point: Vec<i64>,
+    pub point: ByLoop<i64>,
     /// What each variable adds from row to row.
-    pub slopes: Vec<i64>,
+    pub slopes: ByLoop<i64>,
     pub memory: Memory<T>,
     /// The accumulator is the target itself.
     pub in_place: bool,
     /// The inner loops of a reduction that run inside of one instruction: their variables, and how many values each has.
-    pub terms: Vec<(usize, usize)>,
+    pub terms: Vec<(LoopId, usize)>,
     /// Where runs of terms along the last of these loops start, from the first term.
     pub runs: Vec<[isize; 2]>,
     pub rows: usize,
@@ -84,14 +83,14 @@ pub struct Machine<T> {
 }
 
 /// It is asked whether to stop once in so many points, which are some microseconds to some milliseconds of work.
-const POINTS_UNTIL_ASKED: usize = 1 << 18;
+const MAX_POINTS_UNASKED: usize = 1 << 18;
 
 impl<T> Machine<T> {
     /// Whether what is computed here is of no use any more, given that so many points are about to be computed.
     #[inline(always)]
     pub fn is_stopped(&mut self, points: usize) -> bool {
         self.points = self.points.saturating_add(points);
-        if self.points > POINTS_UNTIL_ASKED {
+        if self.points > MAX_POINTS_UNASKED {
             self.points = 0;
             self.stopped |= interrupt::is_stopped();
         }
@@ -101,10 +100,8 @@ impl<T> Machine<T> {
 
 /// Memory of a thread's own. It is kept from one run to the next.
 pub struct Memory<T> {
-    pub scalars: Scratch<T>,
-    /// [`ROWS`] values for each place.
-    pub rows: Scratch<T>,
-    pub blocks: Scratch<T>,
+    /// The values of instructions.
+    pub values: Scratch<T>,
     pub accumulator: Scratch<T>,
     /// The packed rows of a contraction.
     pub panel: Scratch<T>,
@@ -113,8 +110,7 @@ pub struct Memory<T> {
 impl<T: Real> Memory<T> {
     /// Nothing yet.
     pub fn new() -> Self {
-        let [scalars, rows, blocks, accumulator, panel] = std::array::from_fn(|_| Scratch::new());
-        Memory { scalars, rows, blocks, accumulator, panel }
+        Memory { values: Scratch::new(), accumulator: Scratch::new(), panel: Scratch::new() }
     }
 }
 
@@ -147,7 +143,7 @@ pub fn execute_inner<T: Real>(machine: &mut Machine<T>, context: &Context<'_, T>
         _ => None,
     };
     let Some((count, steps)) = machine.list_runs(inner.operands.map(place)) else { return };
-    let to = machine.view(context, Source::Accumulator, Domain::Block);
+    let to = machine.view(context, Source::Accumulator, BLOCK);
     let shape = (machine.rows, machine.lanes);
     let operands = inner.operands.map(|source| machine.terms(context, source));
     let points = [machine.runs.len(), count, shape.1].iter().fold(shape.0, |points, n| points.saturating_mul(*n));
@@ -179,7 +175,7 @@ by_level! { reduce_at<T, R: Step>(shape: (usize, usize), to: View<T>, operands: 
 /// Adds runs of lanes that are terms themselves to the parts of each row: lane `l` of a run to part `l` modulo their
 /// number, however lanes are divided into blocks.
 fn fold<T: Real>(level: Level, rule: Rule, rows: usize, to: View<T>, operands: [View<T>; 2], terms: Terms<'_, T>) {
-    let parts = FOLD_VECTORS * level.width::<T>();
+    let parts = cost::FOLDED_VECTORS * level.width::<T>();
     let (whole, rest) = (terms.count / parts, terms.count % parts);
     if whole > 0 {
         let steps = operands.map(|view| if view.vector { parts as isize } else { 0 });

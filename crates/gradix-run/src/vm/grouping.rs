@@ -1,13 +1,12 @@
 //! Which loops of a leaf are taken in groups: as the lanes of instructions, and as rows of these.
 //!
-//! They are those that the nest has in lanes and unrolled. Where it names no lanes, since conditions depend on every loop or there is
-//! little to do, the innermost output is taken; and where it names no rows, the innermost other output of some length, as
-//! instructions are worth their while on many elements only.
+//! [`sweep`](gradix::schedule::sweep) chooses them among those that may be at the sizes at hand, which are found here.
 
-use super::leaf::{Access, Loop, Plan};
+use super::leaf::{Loop, Plan};
 use super::linear::Linear;
 use super::real::Real;
-use gradix::nest::Leaf;
+use gradix::nest::{ByLoop, Leaf, LoopId};
+use gradix::schedule::sweep::{Facts, Lanes, Sweep, sweep};
 
 /// Which variables run over vectors.
 ///
@@ -16,11 +15,11 @@ use gradix::nest::Leaf;
 #[derive(Clone, Debug, Default)]
 pub struct Grouping {
     /// The variable that runs along instructions, and its loop.
-    pub lane: Option<(usize, usize)>,
+    pub lane: Option<(LoopId, usize)>,
     /// An output that instructions run across, and its loop. No index expression has it in a floor.
-    pub row: Option<(usize, usize)>,
+    pub row: Option<(LoopId, usize)>,
     /// The variables that may move from row to row: that of the rows, and those whose ranges depend on it.
-    pub moving: Vec<usize>,
+    pub moving: Vec<LoopId>,
     /// A range of the reduction, a guard or an index condition depends on the row: groups end where they change.
     pub uneven: bool,
     /// The rows are the innermost loop of the reduction, whose lanes are outputs: some terms at a time.
@@ -30,49 +29,46 @@ pub struct Grouping {
     /// A guard or index condition depends on the lane: blocks are split where an outcome changes.
     pub split: bool,
     /// The reduction's other loops, from the outermost in.
-    pub levels: Vec<usize>,
+    pub levels: Vec<LoopId>,
 }
-
-/// More rows than these are not better.
-const ENOUGH_ROWS: i64 = 32;
-/// So many outputs at a time are worth an instruction.
-const ENOUGH_OUTPUTS: i64 = 256;
 
 /// How the points of a leaf are taken in groups.
 pub fn group<T: Real>(plan: &Plan<T>, leaf: &Leaf) -> Grouping {
-    let target = &plan.accesses[0];
-    let shifted = |access: &Access| access.buffer == target.buffer && access.place != target.place;
-    let lane = leaf.lanes().filter(|p| plan.is_splittable(*p)).or_else(|| plan.innermost());
-    let lane = lane.filter(|_| !plan.accesses.iter().any(shifted));
-    let mut levels: Vec<usize> = plan.loops[plan.outputs..].iter().map(|l| l.variable).collect();
-    let Some(lane) = lane else { return Grouping { levels, ..Grouping::default() } };
-    levels.retain(|variable| *variable != plan.loops[lane].variable);
-    let mut rows: Vec<usize> = leaf.rows().map(|(row, _)| row).into_iter().chain((0..plan.outputs).rev()).collect();
-    rows.retain(|row| *row != lane && plan.is_row(*row, lane));
-    rows.sort_by_key(|row| -plan.loops[*row].range.extent.min(ENOUGH_ROWS));
-    let row = rows.first().copied();
-    let stacked = plan.terms_as_rows(lane, row);
-    let row = stacked.or(row);
+    let mut levels: Vec<LoopId> = plan.loops[plan.outputs..].iter().map(|l| l.variable).collect();
+    let Some(Sweep { lanes, rows }) = sweep(leaf, &plan.facts(&|row, lanes| plan.is_row(row, lanes))) else {
+        return Grouping { levels, ..Grouping::default() };
+    };
+    levels.retain(|variable| *variable != plan.loops[lanes].variable);
     let with_variable = |p: usize| (plan.loops[p].variable, p);
     Grouping {
-        lane: Some(with_variable(lane)),
-        row: row.map(with_variable),
-        moving: row.map_or_else(Vec::new, |row| plan.moving(row)),
-        uneven: row.is_some_and(|row| !plan.is_free(row)),
-        stacked: stacked.is_some(),
-        folded: lane >= plan.outputs,
-        split: !plan.is_free(lane),
+        lane: Some(with_variable(lanes)),
+        row: rows.map(with_variable),
+        moving: rows.map_or_else(Vec::new, |row| plan.moving(row)),
+        uneven: rows.is_some_and(|row| !plan.is_free(row)),
+        stacked: rows.is_some_and(|row| row >= plan.outputs),
+        folded: lanes >= plan.outputs,
+        split: !plan.is_free(lanes),
         levels,
     }
 }
 
 impl<T: Real> Plan<T> {
-    /// The innermost output or else the innermost reduction that can be lanes; one that needs no splitting, if there is.
-    fn innermost(&self) -> Option<usize> {
-        let loops = || (0..self.outputs).rev().chain(self.loops.len().checked_sub(1));
-        loops()
-            .find(|p| self.is_free(*p) && self.is_splittable(*p))
-            .or_else(|| loops().find(|p| self.is_splittable(*p)))
+    /// What its loops allow; `rows` says which may be rows beside which lanes.
+    fn facts<'a>(&self, rows: &'a dyn Fn(usize, usize) -> bool) -> Facts<'a> {
+        let target = &self.accesses[0];
+        let shifted = self.accesses.iter().any(|a| a.buffer == target.buffer && a.place != target.place);
+        let lanes = |position: usize| match self.is_splittable(position) && !shifted {
+            false => Lanes::Never,
+            true if self.is_free(position) => Lanes::Whole,
+            true => Lanes::Cut,
+        };
+        let straight = |last: usize| self.is_free(last) && self.is_straight(self.loops[last].variable);
+        Facts {
+            extents: self.loops.iter().map(|l| l.range.extent).collect(),
+            lanes: (0..self.loops.len()).map(lanes).collect(),
+            rows,
+            terms: self.loops.len().checked_sub(1).is_some_and(straight),
+        }
     }
 
     /// Whether a loop may be taken as lanes if these are split where a guard or condition changes.
@@ -82,17 +78,6 @@ impl<T: Real> Plan<T> {
             && !self.is_repeated(position)
             && !self.loops.iter().any(|l| l.range.uses(*variable))
             && !self.conditions().any(|l| l.bends_at(*variable))
-    }
-
-    /// The innermost loop of a reduction, if its terms rather than an output are taken as rows: outputs are few.
-    fn terms_as_rows(&self, lane: usize, row: Option<usize>) -> Option<usize> {
-        let (extent, last) = (|p: usize| self.loops[p].range.extent, self.loops.len().checked_sub(1)?);
-        let outputs = extent(lane).saturating_mul(row.map_or(1, extent));
-        let variable = self.loops[last].variable;
-        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
-        let fits =
-            lane < self.outputs && last >= self.outputs && self.is_free(last) && places.all(|l| !l.bends_at(variable));
-        (fits && outputs < ENOUGH_OUTPUTS && extent(last) > row.map_or(1, extent)).then_some(last)
     }
 
     /// Whether all values of an output write to the same elements, one after the other.
@@ -106,8 +91,14 @@ impl<T: Real> Plan<T> {
         !self.loops.iter().any(|l| l.range.uses(variable)) && !self.conditions().any(|l| l.uses(variable))
     }
 
+    /// Whether all places and index values are linear in a variable.
+    pub fn is_straight(&self, variable: LoopId) -> bool {
+        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.body.indices);
+        places.all(|place| !place.bends_at(variable))
+    }
+
     /// The variables that move from row to row: that of the rows, and those whose ranges depend on it.
-    fn moving(&self, row: usize) -> Vec<usize> {
+    fn moving(&self, row: usize) -> Vec<LoopId> {
         let variable = self.loops[row].variable;
         let inner = self.loops[self.outputs..].iter().filter(|l| l.range.uses(variable)).map(|l| l.variable);
         std::iter::once(variable).chain(inner).collect()
@@ -118,29 +109,28 @@ impl<T: Real> Plan<T> {
         let (variable, lane) = (self.loops[position].variable, self.loops[lane].variable);
         let (outputs, inner) = self.loops.split_at(self.outputs);
         let moving = self.moving(position);
-        let of_group = |v: usize| v == lane || inner.iter().any(|l| l.variable == v);
+        let of_group = |v: LoopId| v == lane || inner.iter().any(|l| l.variable == v);
         // Where one of several bounds moves, which of them counts must not depend on the points of a group.
         let even = |linears: &[&Linear]| {
             let fixed = !linears.iter().any(|l| moving.iter().any(|v| l.uses(*v)));
             fixed || linears.iter().all(|l| !l.bends_at(variable) && !l.variables().any(of_group))
         };
         let bounds = |l: &Loop| even(&l.range.low.iter().chain(&l.range.high).collect::<Vec<_>>());
-        let mut places = self.accesses.iter().map(|access| &access.place).chain(&self.graph.indices);
         !self.is_repeated(position)
-            && places.all(|l| !moving.iter().any(|v| l.bends_at(*v)))
+            && moving.iter().all(|v| self.is_straight(*v))
             && !outputs.iter().any(|l| l.range.uses(variable))
             && inner.iter().all(bounds)
             && self.conditions().all(|l| even(&[l]))
     }
 
     fn conditions(&self) -> impl Iterator<Item = &Linear> {
-        self.guards.iter().chain(&self.graph.conditions).map(|c| &c.linear)
+        self.guards.iter().chain(&self.body.conditions).map(|c| &c.linear)
     }
 
     /// How many rows from the point on, up to `most`, do the same: conditions have the same outcomes, and ranges the same
     /// number of values. `slopes` becomes what each variable adds from row to row.
-    pub fn even_rows(&self, point: &mut [i64], slopes: &mut [i64], row: usize, most: usize) -> usize {
-        let conditions = self.guards.iter().chain(&self.graph.conditions);
+    pub fn even_rows(&self, point: &mut ByLoop<i64>, slopes: &mut ByLoop<i64>, row: LoopId, most: usize) -> usize {
+        let conditions = self.guards.iter().chain(&self.body.conditions);
         let mut rows = conditions.map(|c| c.run(point, row)).fold(most as i64, i64::min);
         let start = point[row];
         for Loop { variable, range } in self.loops[self.outputs..].iter().filter(|l| l.range.uses(row)) {

@@ -6,6 +6,7 @@
 use super::failed;
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
+use gradix::nest::{ByLoop, LoopId};
 use gradix::program::{Affine, Atom, Constraint, ParamId, Range, Relation};
 
 /// No intermediate result of an index expression is larger.
@@ -15,7 +16,7 @@ const LIMIT: i128 = 1 << 61;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linear {
     pub constant: i64,
-    pub terms: Vec<(usize, i64)>,
+    pub terms: Vec<(LoopId, i64)>,
     pub floors: Vec<Floor>,
 }
 
@@ -30,51 +31,51 @@ pub struct Floor {
 impl Linear {
     /// The value, given the variables.
     #[inline]
-    pub fn at(&self, point: &[i64]) -> i64 {
+    pub fn at(&self, point: &ByLoop<i64>) -> i64 {
         let straight = self.straight_at(point);
         if self.floors.is_empty() { straight } else { straight + self.floors_at(point) }
     }
 
     #[inline(always)]
-    fn straight_at(&self, point: &[i64]) -> i64 {
+    fn straight_at(&self, point: &ByLoop<i64>) -> i64 {
         self.terms.iter().fold(self.constant, |sum, (variable, factor)| sum + factor * point[*variable])
     }
 
     /// Apart from the rest, which is what most subscripts are, and then inlined.
-    fn floors_at(&self, point: &[i64]) -> i64 {
+    fn floors_at(&self, point: &ByLoop<i64>) -> i64 {
         let value = |floor: &Floor| floor.factor * floor.inner.at(point).div_euclid(floor.divisor);
         self.floors.iter().map(value).sum()
     }
 
     /// The factor of a variable outside all floors.
-    pub fn factor(&self, variable: usize) -> i64 {
+    pub fn factor(&self, variable: LoopId) -> i64 {
         self.terms.iter().find(|(v, _)| *v == variable).map_or(0, |(_, factor)| *factor)
     }
 
     /// How much it grows where all variables go a step in a direction; none of these is in a floor.
     #[inline]
-    pub fn along(&self, direction: &[i64]) -> i64 {
+    pub fn along(&self, direction: &ByLoop<i64>) -> i64 {
         self.terms.iter().map(|(variable, factor)| factor * direction[*variable]).sum()
     }
 
     /// Whether a variable occurs.
-    pub fn uses(&self, variable: usize) -> bool {
+    pub fn uses(&self, variable: LoopId) -> bool {
         self.factor(variable) != 0 || self.bends_at(variable)
     }
 
     /// All variables that occur.
-    pub fn variables(&self) -> impl Iterator<Item = usize> {
+    pub fn variables(&self) -> impl Iterator<Item = LoopId> {
         let inside = self.floors.iter().flat_map(|floor| floor.inner.variables().collect::<Vec<_>>());
         self.terms.iter().map(|(variable, _)| *variable).chain(inside)
     }
 
     /// Whether a variable occurs in a floor, so that the value is not linear in it.
-    pub fn bends_at(&self, variable: usize) -> bool {
+    pub fn bends_at(&self, variable: LoopId) -> bool {
         self.floors.iter().any(|floor| floor.inner.uses(variable))
     }
 
     /// For how many steps of a variable, counting the point, the floors stay what they are, so that it is linear.
-    pub fn straight(&self, point: &[i64], variable: usize) -> i64 {
+    pub fn straight(&self, point: &ByLoop<i64>, variable: LoopId) -> i64 {
         let steps = self.floors.iter().map(|Floor { inner, divisor, .. }| {
             let (rest, step) = (inner.at(point).rem_euclid(*divisor), inner.factor(variable));
             let steps = match step {
@@ -98,7 +99,7 @@ pub struct Condition {
 impl Condition {
     /// Whether it holds.
     #[inline]
-    pub fn holds(&self, point: &[i64]) -> bool {
+    pub fn holds(&self, point: &ByLoop<i64>) -> bool {
         let value = self.linear.at(point);
         match self.relation {
             Relation::NonNegative => value >= 0,
@@ -109,7 +110,7 @@ impl Condition {
 
 impl Condition {
     /// How many steps of a variable that is in no floor leave the outcome as it is at this point, counting the point.
-    pub fn run(&self, point: &[i64], variable: usize) -> i64 {
+    pub fn run(&self, point: &ByLoop<i64>, variable: LoopId) -> i64 {
         let (value, step) = (self.linear.at(point), self.linear.factor(variable));
         let steps = match self.relation {
             _ if step == 0 => None,
@@ -134,14 +135,14 @@ pub struct Bounds {
 impl Bounds {
     /// The first and the last value, given the outer variables.
     #[inline]
-    pub fn at(&self, point: &[i64]) -> (i64, i64) {
+    pub fn at(&self, point: &ByLoop<i64>) -> (i64, i64) {
         let low = self.low.iter().map(|l| l.at(point)).max().unwrap_or(0);
         let high = self.high.iter().map(|h| h.at(point)).min().unwrap_or(-1);
         (low, high)
     }
 
     /// Whether a variable occurs.
-    pub fn uses(&self, variable: usize) -> bool {
+    pub fn uses(&self, variable: LoopId) -> bool {
         self.low.iter().chain(&self.high).any(|l| l.uses(variable))
     }
 }
@@ -149,36 +150,37 @@ impl Bounds {
 /// Puts numbers in for sizes, and knows how large each variable that is bound can be.
 pub struct Translator<'a> {
     pub sizes: &'a [Int],
-    magnitudes: Vec<Option<i128>>,
+    magnitudes: ByLoop<Option<i128>>,
     /// A point about the middle of the work.
-    middle: Vec<i64>,
-    /// The variables of sizes that change from step to step, by number.
-    times: Vec<(u32, usize)>,
+    middle: ByLoop<i64>,
+    /// The variables of sizes that change from step to step.
+    times: Vec<(ParamId, LoopId)>,
 }
 
 impl<'a> Translator<'a> {
     /// A translator for a kernel with so many variables, none of them bound.
     pub fn new(sizes: &'a [Int], variables: usize) -> Self {
-        Translator { sizes, magnitudes: vec![None; variables], middle: vec![0; variables], times: Vec::new() }
+        let (magnitudes, middle) = (ByLoop(vec![None; variables]), ByLoop(vec![0; variables]));
+        Translator { sizes, magnitudes, middle, times: Vec::new() }
     }
 
     /// Makes a size that takes the values `0..steps` a variable.
-    pub fn bind_time(&mut self, param: u32, variable: usize, steps: i64) -> Result<(), Diagnostic> {
+    pub fn bind_time(&mut self, param: ParamId, variable: LoopId, steps: i64) -> Result<(), Diagnostic> {
         self.times.push((param, variable));
         self.bind(variable, i128::from(steps.max(0)), steps / 2)
     }
 
     /// Binds a variable that lies between two numbers of at most this magnitude, and often is about `middle`.
-    pub fn bind(&mut self, variable: usize, magnitude: i128, middle: i64) -> Result<(), Diagnostic> {
+    pub fn bind(&mut self, variable: LoopId, magnitude: i128, middle: i64) -> Result<(), Diagnostic> {
         let magnitude = fits(magnitude)?;
-        let slot = self.magnitudes.get_mut(variable).ok_or_else(unbound)?;
+        let slot = self.magnitudes.0.get_mut(variable.number()).ok_or_else(unbound)?;
         *slot = Some(magnitude);
         self.middle[variable] = middle.clamp(-magnitude as i64, magnitude as i64);
         Ok(())
     }
 
     /// Translates a range and binds its variable.
-    pub fn range(&mut self, variable: usize, range: &Range) -> Result<Bounds, Diagnostic> {
+    pub fn range(&mut self, variable: LoopId, range: &Range) -> Result<Bounds, Diagnostic> {
         let side = |bounds: &[Affine]| -> Result<(Vec<Linear>, i128), Diagnostic> {
             let pairs = bounds.iter().map(|b| self.measured(b)).collect::<Result<Vec<_>, _>>()?;
             let magnitude = pairs.iter().map(|(_, m)| *m).min().ok_or_else(unbound)?;
@@ -204,7 +206,7 @@ impl<'a> Translator<'a> {
 
     /// The number of an expression in sizes alone.
     pub fn number(&self, affine: &Affine) -> Result<i64, Diagnostic> {
-        self.linear(affine).map(|linear| linear.at(&[]))
+        self.linear(affine).map(|linear| linear.at(&ByLoop(Vec::new())))
     }
 
     /// The place of an element in a row-major array of these extents.
@@ -224,14 +226,9 @@ impl<'a> Translator<'a> {
         for (atom, factor) in affine.terms() {
             let factor = number(factor)?;
             let size = match atom {
-                Atom::Index(v) => {
-                    linear.terms.push((*v as usize, factor as i64));
-                    self.magnitudes.get(*v as usize).copied().flatten().ok_or_else(unbound)?
-                }
-                Atom::Param(ParamId(p)) if self.times.iter().any(|(time, _)| time == p) => {
-                    let variable = self.times.iter().find(|(time, _)| time == p).map_or(0, |(_, variable)| *variable);
-                    linear.terms.push((variable, factor as i64));
-                    self.magnitudes.get(variable).copied().flatten().ok_or_else(unbound)?
+                Atom::Index(v) => self.variable(LoopId(*v), factor, &mut linear)?,
+                Atom::Param(param) if let Some((_, variable)) = self.times.iter().find(|(time, _)| time == param) => {
+                    self.variable(*variable, factor, &mut linear)?
                 }
                 Atom::Param(ParamId(p)) => {
                     let size = number(self.sizes.get(*p as usize).ok_or_else(unbound)?)?;
@@ -249,6 +246,12 @@ impl<'a> Translator<'a> {
         }
         linear.constant = constant as i64;
         Ok((linear, magnitude))
+    }
+
+    /// Adds a variable, and gives its magnitude.
+    fn variable(&self, variable: LoopId, factor: i128, linear: &mut Linear) -> Result<i128, Diagnostic> {
+        linear.terms.push((variable, factor as i64));
+        self.magnitudes.0.get(variable.number()).copied().flatten().ok_or_else(unbound)
     }
 }
 
@@ -277,24 +280,33 @@ mod tests {
         let sizes = [Int::from(5)];
         let mut translator = Translator::new(&sizes, 2);
         let n = Affine::param(ParamId(0));
-        let bounds = translator.range(0, &Range::extent(n.clone())).unwrap();
-        assert_eq!(bounds.at(&[]), (0, 4));
-        translator.range(1, &Range::extent(n.clone())).unwrap();
-        let floor = Affine::index(1).shift(1).floor_div(&Int::from(2));
-        let place = translator.place(&[n - Affine::index(0), floor], &[6, 3]).unwrap();
-        assert_eq!((place.at(&[2, 3]), place.factor(0), place.bends_at(1), place.bends_at(0)), (11, -3, true, false));
+        let bounds = translator.range(LoopId(0), &Range::extent(n.clone())).unwrap();
+        assert_eq!(bounds.at(&ByLoop(Vec::new())), (0, 4));
+        translator.range(LoopId(1), &Range::extent(n.clone())).unwrap();
+        let floor = Affine::index(LoopId(1)).shift(1).floor_div(&Int::from(2));
+        let place = translator.place(&[n - Affine::index(LoopId(0)), floor], &[6, 3]).unwrap();
+        assert_eq!(
+            (
+                place.at(&ByLoop(vec![2, 3])),
+                place.factor(LoopId(0)),
+                place.bends_at(LoopId(1)),
+                place.bends_at(LoopId(0))
+            ),
+            (11, -3, true, false)
+        );
     }
 
     #[test]
     fn an_outcome_stays_as_long_as_its_run() {
         for (step, offset) in (-3..4).flat_map(|step| (-9..10).map(move |offset| (step, offset))) {
             for relation in [Relation::NonNegative, Relation::Zero] {
-                let terms = if step == 0 { Vec::new() } else { vec![(0, step)] };
+                let terms = if step == 0 { Vec::new() } else { vec![(LoopId(0), step)] };
                 let condition = Condition { linear: Linear { constant: offset, terms, floors: Vec::new() }, relation };
                 for start in -5..5 {
-                    let now = condition.holds(&[start]);
-                    let run = (start..start + 50).take_while(|v| condition.holds(&[*v]) == now).count() as i64;
-                    assert_eq!(condition.run(&[start], 0).min(50), run);
+                    let now = condition.holds(&ByLoop(vec![start]));
+                    let run =
+                        (start..start + 50).take_while(|v| condition.holds(&ByLoop(vec![*v])) == now).count() as i64;
+                    assert_eq!(condition.run(&ByLoop(vec![start]), LoopId(0)).min(50), run);
                 }
             }
         }
@@ -304,8 +316,8 @@ mod tests {
     fn what_could_overflow_is_refused() {
         let sizes = [Int::from(1i64 << 40)];
         let mut translator = Translator::new(&sizes, 1);
-        translator.range(0, &Range::extent(Affine::param(ParamId(0)))).unwrap();
-        assert!(translator.linear(&Affine::index(0).scale(&Int::from(1 << 20))).is_ok());
-        assert!(translator.linear(&Affine::index(0).scale(&Int::from(1 << 22))).is_err());
+        translator.range(LoopId(0), &Range::extent(Affine::param(ParamId(0)))).unwrap();
+        assert!(translator.linear(&Affine::index(LoopId(0)).scale(&Int::from(1 << 20))).is_ok());
+        assert!(translator.linear(&Affine::index(LoopId(0)).scale(&Int::from(1 << 22))).is_err());
     }
 }

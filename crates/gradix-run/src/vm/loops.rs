@@ -7,6 +7,7 @@
 
 use super::real::{Isa, Real};
 use super::vector::{Step, Vector};
+use gradix::target::cost;
 
 /// An operand: rows of lanes in memory, or a value for each row.
 #[derive(Clone, Copy)]
@@ -249,8 +250,12 @@ unsafe fn load<T: Real, V: Vector<T>, const N: usize>(from: *const T, n: usize, 
 /// Both hold all elements at their steps, and they don't overlap.
 #[inline(always)]
 pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]), to: (*mut T, [isize; 2])) {
+    if shape == (1, 1) {
+        // SAFETY: the caller's promise.
+        return unsafe { *to.0 = *from.0 };
+    }
     let rows_first = |steps: [isize; 2]| steps[0].abs() < steps[1].abs();
-    let turned = shape.0 > 1 && rows_first(from.1) && rows_first(to.1);
+    let turned = shape.1 == 1 || shape.0 > 1 && rows_first(from.1) && rows_first(to.1);
     let [outer, inner] = if turned { [shape.1, shape.0] } else { [shape.0, shape.1] };
     let (from_steps, to_steps) = match turned {
         true => ([from.1[1], from.1[0]], [to.1[1], to.1[0]]),
@@ -259,7 +264,7 @@ pub unsafe fn transfer<T: Real>(shape: (usize, usize), from: (*mut T, [isize; 2]
     // SAFETY: the caller's promise.
     unsafe {
         let crossed = outer > 1 && rows_first(from_steps) != rows_first(to_steps);
-        let square = if crossed { SQUARE } else { inner.max(1) };
+        let square = if crossed { cost::SQUARE_ELEMENTS } else { inner.max(1) };
         for begin in (0..inner).step_by(square) {
             for o in 0..outer as isize {
                 let from = from.0.offset(o * from_steps[0] + begin as isize * from_steps[1]);
@@ -280,7 +285,7 @@ pub unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: is
     unsafe {
         match (step, to_step) {
             // Some vectors, without a call.
-            (1, 1) if count <= SHORT_LINE && count.is_multiple_of(4) => {
+            (1, 1) if count <= cost::SHORT_LINE_ELEMENTS && count.is_multiple_of(4) => {
                 (0..count).step_by(4).for_each(|i| *to.add(i).cast::<[T; 4]>() = *from.add(i).cast::<[T; 4]>());
             }
             (1, 1) => std::ptr::copy_nonoverlapping(from, to, count),
@@ -291,9 +296,3 @@ pub unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: is
         }
     }
 }
-
-/// Copies of no more elements are no calls: the vectors of a register tile.
-const SHORT_LINE: usize = 48;
-
-/// The width of the squares that are turned.
-const SQUARE: usize = 16;

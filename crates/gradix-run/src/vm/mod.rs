@@ -36,8 +36,8 @@ pub use real::{Level, Real};
 use execute::{Buffer, Machine, Memory};
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
-use gradix::nest::{LoopId, Nest, Step, Work, along, evaluate};
-use gradix::program::{Affine, Param, ParamKind, TensorId};
+use gradix::nest::{ByBuffer, ByLoop, LoopId, Nest, Step, Work, along, evaluate};
+use gradix::program::{Affine, Param, ParamId, ParamKind, TensorId};
 use leaf::{Plan, plan};
 use linear::{Bounds, Translator};
 use std::ops::Range;
@@ -47,10 +47,10 @@ use std::sync::Mutex;
 pub struct Vm<T> {
     level: Level,
     /// The elements of each buffer.
-    lengths: Vec<usize>,
+    lengths: ByBuffer<usize>,
     kernels: Vec<Items<T>>,
-    /// The numbers of the sizes that change from step to step: of every kernel, they are the last variables.
-    times: Vec<usize>,
+    /// The sizes that change from step to step: of every kernel, they are the last variables.
+    times: Vec<ParamId>,
     /// Memory that no thread uses now.
     idle: Mutex<Vec<Memory<T>>>,
 }
@@ -64,7 +64,7 @@ struct Items<T> {
     count: usize,
     variables: usize,
     /// Its local buffers, and where in local memory each starts.
-    locals: Vec<(usize, usize)>,
+    locals: Vec<(TensorId, usize)>,
     local_elements: usize,
     steps: Vec<Part<T>>,
 }
@@ -74,27 +74,26 @@ struct Along {
     low: i64,
     high: i64,
     step: i64,
-    first: usize,
-    last: usize,
-    item: usize,
+    /// For the first value, the last one, and the number of the item.
+    variables: [LoopId; 3],
 }
 
 enum Part<T> {
-    Tile { variable: usize, range: Bounds, size: i64, steps: Vec<Part<T>> },
+    Tile { variable: LoopId, range: Bounds, size: i64, steps: Vec<Part<T>> },
     Leaf(Box<Plan<T>>),
 }
 
 impl<T: Real> Vm<T> {
     /// Translates a nest for these sizes.
     pub fn new(nest: &Nest, sizes: &[Int]) -> Result<Self, Diagnostic> {
-        let lengths = (0..nest.buffers.len()).map(|b| nest.elements(TensorId(b as u32), sizes));
-        let lengths = lengths.collect::<Option<Vec<usize>>>().ok_or_else(too_large)?;
+        let lengths = nest.buffer_ids().map(|buffer| nest.elements(buffer, sizes).ok_or_else(too_large));
+        let lengths = ByBuffer(lengths.collect::<Result<_, _>>()?);
         let numbers = Translator::new(sizes, 0);
-        let shape = |b: usize| nest.buffers[b].extents.iter().map(|e| Ok(numbers.number(e)?.max(0))).collect();
-        let extents = (0..nest.buffers.len()).map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?;
+        let shape = |b: TensorId| nest[b].extents.iter().map(|e| Ok(numbers.number(e)?.max(0))).collect();
+        let extents = ByBuffer(nest.buffer_ids().map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?);
         let context = Sizes { nest, sizes, lengths: &lengths, extents: &extents };
         let kernels = (0..nest.kernels.len()).map(|k| context.kernel(k)).collect::<Result<_, _>>()?;
-        let times = times(nest).into_iter().map(|(param, _)| param as usize).collect();
+        let times = times(nest).into_iter().map(|(param, _)| param).collect();
         Ok(Vm { level: Level::detect(), lengths, kernels, times, idle: Mutex::default() })
     }
 
@@ -127,10 +126,9 @@ impl<T: Real> Vm<T> {
     #[allow(unsafe_code, reason = "buffers are shared by threads that write different parts of them")]
     pub unsafe fn kernel(&self, kernel: usize, sizes: &[i64], buffers: &[*mut T], local: *mut T, items: Range<usize>) {
         let plan = &self.kernels[kernel];
-        assert!(items.end <= plan.count && buffers.len() == self.lengths.len(), "items and buffers of the nest");
-        let given = buffers.iter().zip(&self.lengths);
-        let mut all: Vec<Buffer<T>> =
-            given.map(|(pointer, length)| Buffer { pointer: *pointer, length: *length }).collect();
+        assert!(items.end <= plan.count && buffers.len() == self.lengths.0.len(), "items and buffers of the nest");
+        let given = buffers.iter().zip(&self.lengths.0);
+        let mut all = ByBuffer(given.map(|(pointer, length)| Buffer { pointer: *pointer, length: *length }).collect());
         for (buffer, start) in &plan.locals {
             // SAFETY: local memory has room for all local buffers.
             all[*buffer].pointer = unsafe { local.add(*start) };
@@ -139,8 +137,8 @@ impl<T: Real> Vm<T> {
         let mut machine = Machine {
             level: self.level,
             buffers: all,
-            point: vec![0; plan.variables],
-            slopes: vec![0; plan.variables],
+            point: ByLoop(vec![0; plan.variables]),
+            slopes: ByLoop(vec![0; plan.variables]),
             memory: idle.unwrap_or_else(Memory::new),
             in_place: false,
             terms: Vec::new(),
@@ -152,8 +150,8 @@ impl<T: Real> Vm<T> {
             points: 0,
             stopped: false,
         };
-        for (place, &time) in self.times.iter().enumerate() {
-            machine.point[plan.variables - self.times.len() + place] = sizes[time];
+        for (place, time) in self.times.iter().enumerate() {
+            machine.point.0[plan.variables - self.times.len() + place] = sizes[time.0 as usize];
         }
         plan.run(&mut machine, items);
         if let Ok(mut idle) = self.idle.lock() {
@@ -173,11 +171,11 @@ impl<T: Real> Items<T> {
 
 impl Along {
     /// The values of its variables in the item of this number.
-    fn bind(&self, number: usize, point: &mut [i64]) {
-        let first = self.low + number as i64 * self.step;
-        point[self.first] = first;
-        point[self.last] = (first + self.step - 1).min(self.high);
-        point[self.item] = number as i64;
+    fn bind(&self, number: usize, point: &mut ByLoop<i64>) {
+        let [first, last, item] = self.variables;
+        point[first] = self.low + number as i64 * self.step;
+        point[last] = (point[first] + self.step - 1).min(self.high);
+        point[item] = number as i64;
     }
 }
 
@@ -204,8 +202,8 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
 struct Sizes<'a> {
     nest: &'a Nest,
     sizes: &'a [Int],
-    lengths: &'a [usize],
-    extents: &'a [Vec<i64>],
+    lengths: &'a ByBuffer<usize>,
+    extents: &'a ByBuffer<Vec<i64>>,
 }
 
 impl Sizes<'_> {
@@ -216,7 +214,7 @@ impl Sizes<'_> {
         let mut translator = Translator::new(self.sizes, variables);
         for (place, (param, steps)) in times.into_iter().enumerate() {
             let steps = i64::try_from(&evaluate(steps, self.sizes)).map_err(|_| too_large())?;
-            translator.bind_time(param, kernel.variables.len() + place, steps)?;
+            translator.bind_time(param, LoopId((kernel.variables.len() + place) as u32), steps)?;
         }
         let count = self.nest.items(kernel, self.sizes).ok_or_else(too_large)?;
         let (mut grid, mut counts) = (Vec::new(), Vec::new());
@@ -227,7 +225,7 @@ impl Sizes<'_> {
         }
         let steps = self.parts(&kernel.steps, &mut translator)?;
         let (mut locals, mut local_elements) = (Vec::new(), 0usize);
-        for buffer in self.nest.locals(number).map(|TensorId(b)| b as usize) {
+        for buffer in self.nest.locals(number) {
             locals.push((buffer, local_elements));
             let padded = self.lengths[buffer].checked_next_multiple_of(T::PER_LINE);
             local_elements = padded.and_then(|length| local_elements.checked_add(length)).ok_or_else(too_large)?;
@@ -245,11 +243,11 @@ impl Sizes<'_> {
         let magnitude = magnitude + i128::from(low.abs()).max(i128::from(high.abs()));
         let number = (count / 2) as i64;
         let start = low.saturating_add(number.saturating_mul(step));
-        let [first, last, item] = work.variables().map(LoopId::number);
+        let [first, last, item] = work.variables();
         translator.bind(first, magnitude, start)?;
         translator.bind(last, magnitude, start.saturating_add(step - 1))?;
         translator.bind(item, count_magnitude, number)?;
-        Ok(Along { low, high, step, first, last, item })
+        Ok(Along { low, high, step, variables: [first, last, item] })
     }
 
     fn parts<T: Real>(&self, steps: &[Step], translator: &mut Translator<'_>) -> Result<Vec<Part<T>>, Diagnostic> {
@@ -257,9 +255,9 @@ impl Sizes<'_> {
         for step in steps {
             let leaves = match step {
                 Step::Tile(tile) => {
-                    let range = translator.range(tile.variable.number(), &tile.range)?;
+                    let range = translator.range(tile.variable, &tile.range)?;
                     let steps = self.parts(&tile.steps, translator)?;
-                    parts.push(Part::Tile { variable: tile.variable.number(), range, size: tile.size.max(1), steps });
+                    parts.push(Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps });
                     continue;
                 }
                 Step::Leaf(leaf) => std::slice::from_ref(leaf),
@@ -275,14 +273,10 @@ impl Sizes<'_> {
 }
 
 /// The sizes that change from step to step, and how many steps each has.
-fn times(nest: &Nest) -> Vec<(u32, &Affine)> {
-    let params = nest.params.iter().enumerate();
-    let time = |(number, param): (usize, &'_ Param)| match &param.kind {
-        ParamKind::Time(_) => Some(number),
-        _ => None,
-    };
-    let numbers: Vec<usize> = params.filter_map(time).collect();
-    numbers.into_iter().filter_map(|number| Some((number as u32, nest.params[number].kind.parts().first()?))).collect()
+fn times(nest: &Nest) -> Vec<(ParamId, &Affine)> {
+    let is_time = |(_, param): &(ParamId, &Param)| matches!(param.kind, ParamKind::Time(_));
+    let params = (0..).map(ParamId).zip(&nest.params).filter(is_time);
+    params.filter_map(|(id, param)| Some((id, param.kind.parts().first()?))).collect()
 }
 
 fn too_large() -> Diagnostic {

@@ -43,11 +43,4 @@ impl<T: Real> Scratch<T> {
         // SAFETY: they exist, every pattern of bits is a number, and the scratch memory is borrowed as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(start, length), length) }
     }
-
-    /// Sets one number.
-    #[inline(always)]
-    pub fn set(&mut self, place: usize, value: T) {
-        // SAFETY: it exists.
-        unsafe { *self.pointer(place, 1) = value };
-    }
 }

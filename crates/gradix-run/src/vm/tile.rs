@@ -7,6 +7,7 @@
 
 use super::real::{Isa, Level, Real, by_level};
 use super::vector::{Array, Rule, Step, Vector, WIDEST, with_rule};
+use gradix::target::cost;
 
 /// The work of one tile.
 pub struct Tile<T> {
@@ -40,7 +41,7 @@ pub fn size<T>(level: Level, vectors: usize) -> [usize; 2] {
 pub fn vectors<T>(level: Level, lanes: usize) -> usize {
     let most = if level == Level::Baseline { 2 } else { 3 };
     let cost = |vectors: &usize| {
-        lanes.next_multiple_of(vectors * level.width::<T>()) as f64 * [1.2, 1.08, 1.0][vectors + 2 - most]
+        lanes.next_multiple_of(vectors * level.width::<T>()) as f64 * cost::NARROW_TILE_COSTS[vectors + 2 - most]
     };
     (1..=most).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
 }
@@ -94,7 +95,7 @@ pub unsafe fn dot<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usize
                 dot_step::<T, V, R, M, N>(&mut sums, a, b, |from| V::load_part(from.add(whole), left));
             }
         }
-        let mut values = [T::ZERO; MOST];
+        let mut values = [T::ZERO; MAX_NUMBERS];
         for i in 0..M {
             for j in 0..N {
                 values[i * N + j] = total(sums[i][j]);
@@ -162,7 +163,7 @@ fn total<T: Real, V: Vector<T>>(vector: V) -> T {
 }
 
 /// The most numbers that a tile holds.
-const MOST: usize = 8 * 48;
+const MAX_NUMBERS: usize = 8 * 48;
 
 /// # Safety
 /// As for [`run`].
@@ -195,7 +196,7 @@ pub unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usiz
                 }
             }
         } else {
-            let mut values = [T::ZERO; MOST];
+            let mut values = [T::ZERO; MAX_NUMBERS];
             for (i, sums) in sums.iter().enumerate() {
                 for (j, sum) in sums.iter().enumerate() {
                     sum.store(values.as_mut_ptr().add((i * N + j) * V::WIDTH));
@@ -210,7 +211,7 @@ pub unsafe fn tile<T: Real, V: Vector<T>, R: Step, const M: usize, const N: usiz
 ///
 /// # Safety
 /// The target has its shape.
-unsafe fn write<T: Real, R: Step>(work: &Tile<T>, values: &[T; MOST], width: usize) {
+unsafe fn write<T: Real, R: Step>(work: &Tile<T>, values: &[T; MAX_NUMBERS], width: usize) {
     for i in 0..work.shape[0] {
         for j in 0..work.shape[1] {
             // SAFETY: the caller's promise.

@@ -217,8 +217,7 @@ impl Reverse {
     fn named_tensor(&mut self, name: String, record: &Tensor) -> TensorId {
         let batch = self.batch.iter().map(|i| i.range.high[0].shift(1));
         let extents: Vec<Affine> = batch.chain(record.extents.iter().cloned()).collect();
-        let rank = extents.len();
-        self.out.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
+        self.out.add_defined(name, extents)
     }
 
     /// The batch indices and the outputs of a definition, as outputs of its adjoint.

@@ -13,8 +13,8 @@ use crate::domain::order::{self, Stage};
 use crate::domain::{guard, system};
 use crate::lift;
 use crate::program::{
-    Affine, Constraint, Definition, ExprId, Index, Program, Range, ReduceOp, Tensor, TensorId, TensorKind, build,
-    circles, names,
+    Affine, Constraint, Definition, ExprId, Index, Program, Range, ReduceOp, TensorId, TensorKind, build, circles,
+    names,
 };
 use crate::simplify;
 use crate::target::Target;
@@ -131,7 +131,7 @@ fn running(
     let mut taken = names::taken(program);
     let name = names::fresh(&format!("{}_run", program[old.tensor].name), &mut taken);
     let extents = indices[..rank].iter().map(|index| index.range.high[0].shift(1)).collect();
-    let tensor = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    let tensor = program.add_defined(name, extents);
 
     let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
     let since = Constraint::at_most(range.low[0].clone(), Affine::index(0));
@@ -141,7 +141,7 @@ fn running(
         let name = names::fresh(&format!("{}_term", program[old.tensor].name), &mut taken);
         let id = program.add_nested(name, rank);
         let reduction = Some(ReduceOp::Sum);
-        nested.push(plain(id, indices.clone(), rank, reduction, term));
+        nested.push(Definition { rank, reduction, ..Definition::pointwise(id, indices.clone(), term) });
         nested[0].assumptions.push(since.clone());
         term = program.exprs.access(id, own.clone());
     }
@@ -154,12 +154,7 @@ fn running(
     let earlier = program.exprs.access(tensor, [&[Affine::index(0).shift(step)], &own[1..]].concat());
     let earlier = under(program, &known, has_before, earlier)?;
     let body = build::add(&mut program.exprs, term, earlier);
-    Some((plain(tensor, indices[..rank].to_vec(), rank, None, body), nested))
-}
-
-/// A definition without conditions.
-fn plain(tensor: TensorId, indices: Vec<Index>, rank: usize, reduction: Option<ReduceOp>, body: ExprId) -> Definition {
-    Definition { tensor, indices, rank, reduction, conditions: Vec::new(), assumptions: Vec::new(), body }
+    Some((Definition::pointwise(tensor, indices[..rank].to_vec(), body), nested))
 }
 
 /// A value where a condition holds, and 0 elsewhere.

@@ -347,8 +347,7 @@ impl<'a> Making<'a> {
                 true => record.name.clone(),
                 false => names::fresh(&format!("{}_now", record.name), &mut taken),
             };
-            let rank = extents.len();
-            let now = making.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+            let now = making.program.add_defined(name, extents);
             making.program.outputs.push(now);
             making.own.insert(tensor, (now, fixed));
         }

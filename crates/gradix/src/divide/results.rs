@@ -4,8 +4,8 @@
 //! dh[t] = dy[t] + a * dh[t + 1];   dx[t] = dh[t]                dx[t] = dy[t] + a * dx[t + 1]
 //! ```
 
-use crate::program::expr::{Rewriter, Rules};
-use crate::program::{Affine, Definition, Expr, ExprId, Exprs, Program, TensorId, TensorKind, circles};
+use crate::program::expr::{Renamed, Rewriter};
+use crate::program::{Definition, Expr, Program, TensorId, TensorKind, circles};
 use crate::simplify;
 
 /// Makes such recurrences the results that they are copied to. The values are the same, and so are the extents.
@@ -34,24 +34,12 @@ fn copied(whole: &Program, definition: &Definition) -> Option<TensorId> {
 /// The definitions of both change places: the result is computed, and what it was a copy of is one of it.
 fn exchange(whole: &mut Program, source: TensorId, result: TensorId) {
     for definition in &mut whole.definitions {
-        let mut rules = Exchanged { source, result };
+        let mut rules = Renamed { from: source, to: result };
         definition.body = Rewriter::default().rewrite(&mut whole.exprs, definition.body, &mut rules);
         definition.tensor = match definition.tensor {
             tensor if tensor == source => result,
             tensor if tensor == result => source,
             tensor => tensor,
         };
-    }
-}
-
-/// Reads the result.
-struct Exchanged {
-    source: TensorId,
-    result: TensorId,
-}
-
-impl Rules for Exchanged {
-    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
-        exprs.access(if tensor == self.source { self.result } else { tensor }, subscripts)
     }
 }

@@ -13,8 +13,8 @@
 use super::{Divided, Part, Stage, Window, parts_of, with_times};
 use crate::domain::{guard, system};
 use crate::program::{
-    Affine, Constraint, Definition, Expr, Index, Param, ParamId, ParamKind, Program, Range, Tensor, TensorId,
-    TensorKind, build, names,
+    Affine, Constraint, Definition, Expr, Index, Param, ParamId, ParamKind, Program, Tensor, TensorId, TensorKind,
+    build, names,
 };
 use crate::scalar::Real;
 use gradix_int::Int;
@@ -234,8 +234,7 @@ fn add_states(divided: &mut Divided, tensor: TensorId, dimension: usize, times: 
     extents.remove(dimension);
     extents.splice(0..0, [times.segments.clone(), Affine::constant(times.back)]);
     let name = names::fresh(&format!("{name}_kept"), &mut names::taken(&divided.whole));
-    let rank = extents.len();
-    let states = divided.whole.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    let states = divided.whole.add_defined(name, extents);
     divided.stored.push(states);
     states
 }
@@ -282,13 +281,9 @@ fn empty(divided: &Divided, steps: &[(ParamId, Affine)]) -> Program {
 
 /// Defines the one result of a program.
 fn define(program: &mut Program, name: &str, extents: Vec<Affine>, body: crate::program::ExprId) {
-    let rank = extents.len();
-    let index =
-        |(number, extent): (usize, &Affine)| Index { name: format!("i{number}"), range: Range::extent(extent.clone()) };
-    let indices = extents.iter().enumerate().map(index).collect();
+    let indices = Index::numbered(&extents);
     let name = names::fresh(name, &mut names::taken(program));
-    let tensor = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    let tensor = program.add_defined(name, extents);
     program.outputs.push(tensor);
-    let (reduction, conditions, assumptions) = (None, Vec::new(), Vec::new());
-    program.definitions.push(Definition { tensor, indices, rank, reduction, conditions, assumptions, body });
+    program.definitions.push(Definition::pointwise(tensor, indices, body));
 }

@@ -118,21 +118,11 @@ fn add(
         Index { name, range: Range::extent(extent.clone()) }
     };
     let indices = record.extents.iter().enumerate().map(index).collect();
-    let (extents, rank) = (record.extents, record.rank);
-    let once = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    let once = program.add_defined(name, record.extents);
     let first = program.definitions.iter().position(|d| program.exprs.reads(d.body, tensor) && d.tensor != tensor);
     let own = program.definitions.iter().position(|d| d.tensor == tensor);
     let place = own.map_or(first.unwrap_or(0), |own| own + 1);
-    let definition = Definition {
-        tensor: once,
-        indices,
-        rank,
-        reduction: None,
-        conditions: Vec::new(),
-        assumptions: Vec::new(),
-        body: value,
-    };
-    program.definitions.insert(place, definition);
+    program.definitions.insert(place, Definition::pointwise(once, indices, value));
     once
 }
 

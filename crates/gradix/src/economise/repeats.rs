@@ -15,8 +15,8 @@ use crate::domain::{guard, order};
 use crate::lift;
 use crate::program::expr::Rewriter;
 use crate::program::{
-    Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind, build,
-    circles, distinct, names,
+    Affine, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, TensorId, TensorKind, build, circles,
+    distinct, names,
 };
 use crate::target::cost;
 use gradix_int::Int;
@@ -174,9 +174,8 @@ fn places(program: &Program, accesses: &[(TensorId, Vec<Affine>)]) -> Option<Vec
 fn add(program: &mut Program, first: &Use, taken: &mut HashSet<String>) -> TensorId {
     let Use { reader, function: Function { value, extents, names }, .. } = first;
     let name = names::fresh(&format!("{}_part", program[*reader].name), taken);
-    let rank = extents.len();
     let shape: Vec<Affine> = extents.iter().map(|(extent, _)| extent.clone()).collect();
-    let tensor = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents: shape.clone(), rank });
+    let tensor = program.add_defined(name, shape.clone());
     let inside = |(index, (extent, further)): (usize, &(Affine, Int))| {
         let last = Affine::index(index).shift(further.clone() + Int::ONE);
         (*further > Int::ZERO).then(|| Constraint::at_most(last, extent.clone()))
@@ -185,10 +184,9 @@ fn add(program: &mut Program, first: &Use, taken: &mut HashSet<String>) -> Tenso
     let body = under(&mut program.exprs, &inside, *value);
     let index = |(name, extent): (&String, Affine)| Index { name: name.clone(), range: Range::extent(extent) };
     let indices = names.iter().zip(shape).map(index).collect();
-    let (reduction, conditions, assumptions) = (None, Vec::new(), Vec::new());
     let reads: Vec<TensorId> = program.exprs.accesses(*value).map(|(read, _)| read).collect();
     let made = program.definitions.iter().rposition(|definition| reads.contains(&definition.tensor));
-    let definition = Definition { tensor, indices, rank, reduction, conditions, assumptions, body };
+    let definition = Definition::pointwise(tensor, indices, body);
     program.definitions.insert(made.map_or(0, |made| made + 1), definition);
     tensor
 }

@@ -2,8 +2,8 @@
 
 use super::integers::{floor_div, interleaved, larger, smaller};
 use super::tree::{Operator, Type, Value};
-use crate::nest::{ByLoop, Kernel, LoopId, Nest, Scope};
-use crate::program::{Affine, Atom, Constraint, ParamId, Range, Relation, TensorId, names};
+use crate::nest::{Buffer, ByLoop, Kernel, LoopId, Nest, Scope};
+use crate::program::{Affine, Atom, Constraint, ParamId, Range, Relation, TensorId, names, print};
 use gradix_int::Int;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -28,6 +28,26 @@ pub struct Names<'a> {
     pub strides: Rc<[Vec<Value>]>,
     /// What stands for each variable at the place where code is written.
     pub variables: ByLoop<Value>,
+}
+
+/// The arrays that the kernels of a nest are given, for the head of a file.
+pub fn listed(nest: &Nest) -> impl Iterator<Item = String> + '_ {
+    let touched = nest.touched();
+    nest.buffer_ids().filter(move |buffer| touched.contains(buffer)).filter_map(|buffer| {
+        let kind = match nest[buffer].scope {
+            Scope::Input(_) => "input",
+            Scope::Output(_) => "result",
+            Scope::Run => "temporary",
+            Scope::Local(_) => return None,
+        };
+        Some(format!("buffer[{}]   {}, {kind}", buffer.0, with_extents(nest, &nest[buffer])))
+    })
+}
+
+/// A buffer as a program writes it: `x[N, M]`.
+pub fn with_extents(nest: &Nest, buffer: &Buffer) -> String {
+    let extents: Vec<String> = buffer.extents.iter().map(|e| print::affine(&nest.params, &[], e)).collect();
+    format!("{}[{}]", buffer.name, extents.join(", "))
 }
 
 /// Words of C, and names that its headers or compilers may define as macros.

@@ -17,7 +17,7 @@ use crate::derive::gather::{Gathered, Spaces, gather};
 use crate::derive::{Options, derive};
 use crate::diagnostic::{Diagnostic, Result};
 use crate::domain::guard::{self, Guard};
-use crate::program::expr::{Rewriter, Rules};
+use crate::program::expr::{Renamed, Rewriter, Rules};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, Range, Tensor, TensorId, TensorKind, names,
 };
@@ -413,19 +413,7 @@ fn without_circle(part: &mut Program, owner: TensorId) {
     let copy = part.add_tensor(Tensor { name, kind: TensorKind::Input, ..part[owner].clone() });
     let mut rewriter = Rewriter::default();
     for definition in &mut part.definitions {
-        definition.body = rewriter.rewrite(&mut part.exprs, definition.body, &mut Elsewhere { read: owner, copy });
-    }
-}
-
-/// Lets all accesses to a tensor read another one.
-struct Elsewhere {
-    read: TensorId,
-    copy: TensorId,
-}
-
-impl Rules for Elsewhere {
-    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
-        exprs.access(if tensor == self.read { self.copy } else { tensor }, subscripts)
+        definition.body = rewriter.rewrite(&mut part.exprs, definition.body, &mut Renamed { from: owner, to: copy });
     }
 }
 

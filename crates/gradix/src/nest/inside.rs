@@ -119,7 +119,7 @@ impl Moving<'_> {
         // By its old number, as all are.
         let old = self.places.iter().filter(|(_, new)| **new == number).map(|(old, _)| *old).min();
         for leaf in leaves(&kernel.steps) {
-            let target = &mut self.nest.buffers[leaf.target.0 as usize];
+            let target = &mut self.nest[leaf.target];
             if leaf.target.0 as usize >= self.shared && target.scope == Scope::Run {
                 target.scope = old.map_or(Scope::Run, Scope::Local);
             }

@@ -153,7 +153,7 @@ impl<'a> Joining<'a> {
                 }
             }
         }
-        let all = (0..self.joined.buffers.len() as u32).map(|buffer| (TensorId(buffer), TensorId(buffer))).collect();
+        let all = self.joined.buffer_ids().map(|buffer| (buffer, buffer)).collect();
         let mut moved = HashMap::new();
         for kernel in &mut kernels {
             let mut copy = |id: &mut ExprId| *id = exprs.copy_into(*id, &all, &mut self.joined.exprs, &mut moved);

@@ -58,6 +58,23 @@ impl Variable for LoopId {
 #[derive(Clone, Debug)]
 pub struct ByLoop<T>(pub Vec<T>);
 
+/// Something for each buffer.
+#[derive(Clone, Debug)]
+pub struct ByBuffer<T>(pub Vec<T>);
+
+impl<T> std::ops::Index<TensorId> for ByBuffer<T> {
+    type Output = T;
+    fn index(&self, buffer: TensorId) -> &T {
+        &self.0[buffer.0 as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<TensorId> for ByBuffer<T> {
+    fn index_mut(&mut self, buffer: TensorId) -> &mut T {
+        &mut self.0[buffer.0 as usize]
+    }
+}
+
 impl<T> std::ops::Index<LoopId> for ByLoop<T> {
     type Output = T;
     fn index(&self, variable: LoopId) -> &T {
@@ -369,6 +386,11 @@ impl Panels {
 }
 
 impl Nest {
+    /// The buffers, by number.
+    pub fn buffer_ids(&self) -> impl Iterator<Item = TensorId> + use<> {
+        (0..self.buffers.len() as u32).map(TensorId)
+    }
+
     /// The elements of a buffer for these sizes, `None` past all memory.
     pub fn elements(&self, buffer: TensorId, sizes: &[Int]) -> Option<usize> {
         let extents = self[buffer].extents.iter().map(|e| evaluate(e, sizes).max(Int::ZERO));
@@ -390,16 +412,16 @@ impl Nest {
     }
 
     /// The lifetime of every buffer; `None` if nothing touches it.
-    pub fn lifetimes(&self) -> Vec<Option<Lifetime>> {
-        let mut lifetimes: Vec<Option<Lifetime>> = vec![None; self.buffers.len()];
+    pub fn lifetimes(&self) -> ByBuffer<Option<Lifetime>> {
+        let mut lifetimes: ByBuffer<Option<Lifetime>> = ByBuffer(vec![None; self.buffers.len()]);
         let loops = self.loops();
         for (number, kernel) in self.kernels.iter().enumerate() {
             // What is touched at one step may be needed at the next.
             let around = loops.iter().filter(|(start, end)| (*start..=*end).contains(&number));
             let (start, end) =
                 around.fold((number, number), |(first, last), (start, end)| (first.min(*start), last.max(*end)));
-            for TensorId(buffer) in leaves(&kernel.steps).into_iter().flat_map(|leaf| self.touched_by(leaf)) {
-                let lifetime = &mut lifetimes[buffer as usize];
+            for buffer in leaves(&kernel.steps).into_iter().flat_map(|leaf| self.touched_by(leaf)) {
+                let lifetime = &mut lifetimes[buffer];
                 *lifetime = Some((lifetime.map_or(start, |(first, _)| first.min(start)), end));
             }
         }
@@ -429,8 +451,7 @@ impl Nest {
 
     /// The buffers that belong to a kernel.
     pub fn locals(&self, kernel: usize) -> impl Iterator<Item = TensorId> + '_ {
-        let found = self.buffers.iter().enumerate().filter(move |(_, buffer)| buffer.scope == Scope::Local(kernel));
-        found.map(|(number, _)| TensorId(number as u32))
+        self.buffer_ids().filter(move |buffer| self[*buffer].scope == Scope::Local(kernel))
     }
 
     /// All sizes, from those that are given: one for each free one.

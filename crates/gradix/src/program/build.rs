@@ -30,6 +30,39 @@ impl Rules for Build {
     }
 }
 
+/// Replaces indices and builds what comes of it: position `p` becomes `map[p]`.
+pub struct Placed<'a> {
+    /// What becomes of each.
+    pub map: &'a [Affine],
+    /// Whether what is multiplied by 0 is 0, and not infinite or NaN: a distance between indices is a factor of something finite.
+    pub zero: bool,
+}
+
+impl Rules for Placed<'_> {
+    fn affine(&mut self, affine: &Affine) -> Affine {
+        affine.with_indices(self.map)
+    }
+    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
+        Build.index(exprs, affine)
+    }
+    fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
+        Build.unary(exprs, op, a)
+    }
+    fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        let is_zero = |factor: &ExprId| exprs.as_constant(*factor) == Some(0.0);
+        match self.zero && op == BinaryOp::Mul && [a, b].iter().any(is_zero) {
+            true => exprs.constant(0.0),
+            false => Build.binary(exprs, op, a, b),
+        }
+    }
+    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
+        Build.compare(exprs, op, a, b)
+    }
+    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
+        Build.select(exprs, c, a, b)
+    }
+}
+
 /// The number of an index expression.
 pub fn index(exprs: &mut Exprs, affine: Affine) -> ExprId {
     match affine.as_constant() {

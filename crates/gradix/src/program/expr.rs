@@ -421,6 +421,20 @@ pub trait Rules {
     }
 }
 
+/// Reads another tensor in place of one.
+pub struct Renamed {
+    /// The one that was read.
+    pub from: TensorId,
+    /// The one that is.
+    pub to: TensorId,
+}
+
+impl Rules for Renamed {
+    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
+        exprs.access(if tensor == self.from { self.to } else { tensor }, subscripts)
+    }
+}
+
 /// Replaces indices: position `p` becomes `map[p]`.
 pub struct WithIndices<'a>(pub &'a [Affine]);
 

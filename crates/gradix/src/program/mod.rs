@@ -263,6 +263,11 @@ impl Program {
         used
     }
 
+    /// A tensor with a definition, which is still to come.
+    pub fn add_defined(&mut self, name: String, extents: Vec<Affine>) -> TensorId {
+        self.add_tensor(Tensor { name, kind: TensorKind::Defined, rank: extents.len(), extents })
+    }
+
     /// A tensor that is not printed under a name of its own.
     pub fn add_nested(&mut self, name: String, rank: usize) -> TensorId {
         self.add_tensor(Tensor { name, kind: TensorKind::Nested, extents: Vec::new(), rank })
@@ -329,7 +334,24 @@ pub fn distinct<T: PartialEq>(bounds: impl IntoIterator<Item = T>) -> Vec<T> {
     kept
 }
 
+impl Index {
+    /// `i0`, `i1`, … for the dimensions of a tensor.
+    pub fn numbered(extents: &[Affine]) -> Vec<Index> {
+        let index = |(number, extent): (usize, &Affine)| {
+            let name = format!("i{number}");
+            Index { name, range: Range::extent(extent.clone()) }
+        };
+        extents.iter().enumerate().map(index).collect()
+    }
+}
+
 impl Definition {
+    /// `tensor[indices] = body`
+    pub fn pointwise(tensor: TensorId, indices: Vec<Index>, body: ExprId) -> Self {
+        let (rank, conditions, assumptions) = (indices.len(), Vec::new(), Vec::new());
+        Definition { tensor, indices, rank, reduction: None, conditions, assumptions, body }
+    }
+
     /// Whether no range of an output depends on another one.
     pub fn is_box(&self) -> bool {
         let ranges = self.indices[..self.rank].iter().map(|index| &index.range);

@@ -10,8 +10,8 @@ use crate::lift;
 use crate::program::build;
 use crate::program::fold::Pieces;
 use crate::program::{
-    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, Tensor, TensorId,
-    TensorKind, UnaryOp,
+    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, TensorId, TensorKind,
+    UnaryOp,
 };
 use crate::scalar::{self, Derivative, Function};
 use crate::syntax::FUNCTIONS;
@@ -44,8 +44,7 @@ impl Resolver {
         let tensor = self.circle.contains(name).then(|| {
             let extents: Vec<Affine> =
                 ranges[..definition.indices.len()].iter().map(|range| range.high[0].shift(1)).collect();
-            let (name, rank) = (name.clone(), extents.len());
-            self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank })
+            self.program.add_defined(name.clone(), extents)
         });
         if let Some(tensor) = tensor {
             self.symbols.insert(name.clone(), Symbol::Tensor(tensor));
@@ -108,13 +107,11 @@ impl Resolver {
         for binder in &definition.indices {
             frame.push(&binder.name.text);
         }
-        let rank = frame.indices.len();
         let body = self.value(&definition.body, &mut frame)?;
         let outputs = frame.indices;
         let extents = outputs.iter().map(|i| i.range.high[0].shift(1)).collect();
         let name = definition.name.text.clone();
-        let tensor = declared
-            .unwrap_or_else(|| self.program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank }));
+        let tensor = declared.unwrap_or_else(|| self.program.add_defined(name, extents));
         let merged = lift::define(&mut self.program, tensor, outputs, Vec::new(), body);
         let own = frame.accesses.into_iter().map(|(access, span)| (tensor, access, span));
         for (owner, access, span) in frame.placed.into_iter().chain(own) {

@@ -8,8 +8,8 @@ use crate::domain::guard;
 use crate::lift;
 use crate::program::build;
 use crate::program::{
-    Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, ReduceOp, Tensor, TensorId, TensorKind,
-    UnaryOp, names,
+    Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, ReduceOp, TensorId, TensorKind, UnaryOp,
+    names,
 };
 use crate::target::cost;
 use std::collections::HashMap;
@@ -302,7 +302,7 @@ fn new_tensor(program: &mut Program, site: &Site, kept: &[usize], what: &str) ->
     let name = format!("{}_{what}", program[site.definition.tensor].name);
     let name = names::fresh(&name, &mut names::taken(program));
     let extents = extents(program, site, kept);
-    program.add_tensor(Tensor { name, kind: TensorKind::Defined, rank: extents.len(), extents })
+    program.add_defined(name, extents)
 }
 
 /// Defines such a tensor by an expression in the outputs.

@@ -38,7 +38,7 @@ use crate::domain::{bounds, guard, order};
 use crate::economise::prepared;
 use crate::economise::work::{self, elements, work};
 use crate::program::build;
-use crate::program::expr::{Rewriter, Rules};
+use crate::program::expr::{Renamed, Rewriter};
 use crate::program::{
     Affine, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, ReduceOp, TensorId, TensorKind,
     circles, names,
@@ -425,16 +425,4 @@ pub fn product(exprs: &mut Exprs, factors: &[(bool, ExprId)]) -> ExprId {
 pub fn masked(exprs: &mut Exprs, masks: &[CondId], value: ExprId) -> ExprId {
     let zero = exprs.constant(0.0);
     masks.iter().rev().fold(value, |value, &mask| build::select(exprs, mask, value, zero))
-}
-
-/// Reads another tensor in place of one.
-struct Renamed {
-    from: TensorId,
-    to: TensorId,
-}
-
-impl Rules for Renamed {
-    fn access(&mut self, exprs: &mut Exprs, tensor: TensorId, subscripts: Vec<Affine>) -> ExprId {
-        exprs.access(if tensor == self.from { self.to } else { tensor }, subscripts)
-    }
 }

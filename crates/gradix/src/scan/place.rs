@@ -6,11 +6,8 @@
 use crate::domain::guard;
 use crate::lift;
 use crate::program::build;
-use crate::program::expr::{Rewriter, Rules};
-use crate::program::{
-    Affine, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, TensorId,
-    TensorKind, UnaryOp,
-};
+use crate::program::expr::Rewriter;
+use crate::program::{Affine, Constraint, Definition, Expr, ExprId, Index, Program, TensorId, TensorKind};
 
 /// Where an expression is put.
 pub struct Place<'a> {
@@ -36,7 +33,7 @@ pub fn place(program: &mut Program, body: ExprId, map: &[Affine], at: &Place) ->
             done.push((access, nested(program, tensor, &subscripts, guard, at)?));
         }
     }
-    Some(Rewriter::with(done).rewrite(&mut program.exprs, body, &mut Placed(map)))
+    Some(Rewriter::with(done).rewrite(&mut program.exprs, body, &mut build::Placed { map, zero: true }))
 }
 
 /// A nested definition at these values of its outputs, as another one.
@@ -71,31 +68,4 @@ fn nested(
     let assumptions = at.domain.iter().chain(&guard).filter(about_outputs).cloned().collect();
     let full = Definition { tensor, indices, rank, reduction: inner.reduction, conditions: own, assumptions, body };
     Some(lift::add(program, full, name, at.context, &[]).ok()?.0)
-}
-
-/// Replaces indices and builds what comes of it. What is multiplied by a distance that is 0 there is 0.
-struct Placed<'a>(&'a [Affine]);
-
-impl Rules for Placed<'_> {
-    fn affine(&mut self, affine: &Affine) -> Affine {
-        affine.with_indices(self.0)
-    }
-    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
-        build::index(exprs, affine)
-    }
-    fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
-        build::unary(exprs, op, a)
-    }
-    fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
-        match op == BinaryOp::Mul && [a, b].iter().any(|&factor| exprs.as_constant(factor) == Some(0.0)) {
-            true => exprs.constant(0.0),
-            false => build::binary(exprs, op, a, b),
-        }
-    }
-    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
-        build::compare(exprs, op, a, b)
-    }
-    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
-        build::select(exprs, c, a, b)
-    }
 }

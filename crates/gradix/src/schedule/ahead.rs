@@ -13,7 +13,7 @@ use crate::domain::estimate::extents;
 use crate::lift;
 use crate::program::expr::Rewriter;
 use crate::program::names;
-use crate::program::{Affine, Definition, Expr, ExprId, Exprs, Index, Program, Tensor, TensorKind};
+use crate::program::{Affine, Definition, Expr, ExprId, Exprs, Index, Program};
 use crate::target::cost;
 use std::collections::HashSet;
 
@@ -101,9 +101,6 @@ fn part(
     let indices: Vec<Index> = kept.iter().map(|&i| definition.indices[i].clone()).collect();
     let name = names::fresh(&format!("{}_part", program[definition.tensor].name), taken);
     let extents = indices.iter().map(|index| index.range.high[0].shift(1)).collect();
-    let (rank, reduction) = (indices.len(), None);
-    let tensor = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
-    let (conditions, assumptions) = (Vec::new(), Vec::new());
-    let made = Definition { tensor, indices, rank, reduction, conditions, assumptions, body };
+    let made = Definition::pointwise(program.add_defined(name, extents), indices, body);
     Some((made, kept.into_iter().map(Affine::index).collect()))
 }

@@ -16,8 +16,8 @@ use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
-    Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Tensor, TensorId,
-    TensorKind, UnaryOp, elements,
+    Affine, Atom, BinaryOp, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, TensorId, TensorKind,
+    UnaryOp, elements,
 };
 use crate::scalar::Real;
 use crate::simplify::settle;
@@ -343,20 +343,15 @@ fn transposed(
 ) -> Definition {
     let source = program[tensor].clone();
     let extents = with_last(held, dimension);
-    let indices: Vec<Index> = extents
-        .iter()
-        .enumerate()
-        .map(|(p, extent)| Index { name: format!("i{p}"), range: Range::extent(extent.clone()) })
-        .collect();
+    let indices = Index::numbered(&extents);
     let name = names::fresh(&format!("{}_t", source.name), taken);
     let rank = source.rank;
-    let copy = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    let copy = program.add_defined(name, extents);
     // Position `p` of the source is the copy's index at the place it moved to.
     let mut subscripts: Vec<Affine> = (0..rank - 1).map(Affine::index).collect();
     subscripts.insert(dimension, Affine::index(rank - 1));
     let body = program.exprs.access(tensor, subscripts);
-    let (reduction, conditions, assumptions) = (None, Vec::new(), Vec::new());
-    Definition { tensor: copy, indices, rank, reduction, conditions, assumptions, body }
+    Definition::pointwise(copy, indices, body)
 }
 
 struct Transpose<'a> {

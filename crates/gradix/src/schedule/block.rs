@@ -18,8 +18,7 @@ use crate::program::affine::is_along;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::names;
 use crate::program::{
-    Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, Tensor, TensorId, TensorKind,
-    elements,
+    Affine, Cond, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, TensorId, TensorKind, elements,
 };
 use crate::scalar::Real;
 use crate::target::{Target, cost};
@@ -127,18 +126,16 @@ fn copy(
     let mut extents = vec![blocks];
     extents.extend(with_last(held, dimension));
     extents[rank - 1] = Affine::constant(size.clone());
-    let ranges = extents.iter().cloned().map(Range::extent).enumerate();
-    let indices = ranges.map(|(p, range)| Index { name: format!("i{p}"), range }).collect();
+    let indices = Index::numbered(&extents);
     let name = names::fresh(&format!("{}_b", source.name), taken);
-    let copy = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents, rank });
+    let copy = program.add_defined(name, extents);
     let place = Affine::index(0).scale(size) + Affine::index(rank - 1);
     let mut subscripts: Vec<Affine> = (1..rank - 1).map(Affine::index).collect();
     subscripts.insert(dimension, place.clone());
     let (element, zero) = (program.exprs.access(tensor, subscripts), program.exprs.constant(0.0));
     let inside = program.exprs.add_condition(Cond::Index(Constraint::at_most(place, last)));
     let body = program.exprs.add(Expr::Select(inside, element, zero));
-    let (reduction, conditions, assumptions) = (None, Vec::new(), Vec::new());
-    Definition { tensor: copy, indices, rank, reduction, conditions, assumptions, body }
+    Definition::pointwise(copy, indices, body)
 }
 
 struct Blocked<'a> {

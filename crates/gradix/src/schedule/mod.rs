@@ -17,6 +17,7 @@ mod order;
 pub mod print;
 pub mod skew;
 mod slices;
+pub mod sweep;
 mod turn;
 
 pub use arrange::{arrange, lanes};

@@ -11,8 +11,8 @@ use crate::domain::reach::Reach;
 use crate::domain::system;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Atom, Constraint, Definition, ExprId, Exprs, Index, ParamId, ParamKind, Program, Range, Tensor, TensorId,
-    TensorKind, distinct, names,
+    Affine, Atom, Constraint, Definition, ExprId, Exprs, Index, ParamId, ParamKind, Program, TensorId, TensorKind,
+    distinct, names,
 };
 use crate::target::cost;
 use std::collections::HashMap;
@@ -36,14 +36,11 @@ pub fn slices(program: &Program, sizes: &[f64]) -> Program {
         let extents = record.extents[..record.rank - 1].to_vec();
         let name = names::fresh(&format!("{}_at", record.name), &mut taken);
         let rank = extents.len();
-        let copy = program.add_tensor(Tensor { name, kind: TensorKind::Defined, extents: extents.clone(), rank });
-        let index =
-            |(number, extent): (usize, Affine)| Index { name: format!("i{number}"), range: Range::extent(extent) };
-        let indices = extents.into_iter().enumerate().map(index).collect();
+        let indices = Index::numbered(&extents);
+        let copy = program.add_defined(name, extents);
         let place = (0..rank).map(Affine::index).chain([at.clone()]).collect();
         let body = program.exprs.access(tensor, place);
-        let (reduction, conditions, assumptions) = (None, Vec::new(), Vec::new());
-        before.push(Definition { tensor: copy, indices, rank, reduction, conditions, assumptions, body });
+        before.push(Definition::pointwise(copy, indices, body));
         copies.insert((tensor, at), copy);
     }
     let mut rules = Copied(copies);

@@ -15,8 +15,8 @@ use crate::lift;
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
-    Affine, Atom, BinaryOp, Comparison, CondId, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range,
-    ReduceOp, Relation, TensorId, TensorKind, UnaryOp, distinct,
+    Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Program, Range, ReduceOp, Relation, TensorId,
+    TensorKind, distinct,
 };
 use gradix_int::Int;
 use std::collections::HashMap;
@@ -336,7 +336,8 @@ fn one_point(exprs: &mut Exprs, definition: &mut Definition, _: &[Constraint]) -
     }
     definition.conditions.iter_mut().for_each(|c| *c = c.with_indices(&map));
     definition.conditions.retain(|c| c.decided() != Some(true));
-    definition.body = Rewriter::default().rewrite(exprs, definition.body, &mut At(&map));
+    definition.body =
+        Rewriter::default().rewrite(exprs, definition.body, &mut build::Placed { map: &map, zero: false });
     if definition.indices.len() == definition.rank {
         definition.reduction = None;
         if let Some(condition) = guard::all(exprs, &std::mem::take(&mut definition.conditions)) {
@@ -345,28 +346,4 @@ fn one_point(exprs: &mut Exprs, definition: &mut Definition, _: &[Constraint]) -
         }
     }
     true
-}
-
-/// Replaces indices and builds what comes of it.
-struct At<'a>(&'a [Affine]);
-
-impl Rules for At<'_> {
-    fn affine(&mut self, affine: &Affine) -> Affine {
-        affine.with_indices(self.0)
-    }
-    fn index(&mut self, exprs: &mut Exprs, affine: Affine) -> ExprId {
-        build::index(exprs, affine)
-    }
-    fn unary(&mut self, exprs: &mut Exprs, op: UnaryOp, a: ExprId) -> ExprId {
-        build::unary(exprs, op, a)
-    }
-    fn binary(&mut self, exprs: &mut Exprs, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
-        build::binary(exprs, op, a, b)
-    }
-    fn compare(&mut self, exprs: &mut Exprs, op: Comparison, a: ExprId, b: ExprId) -> CondId {
-        build::compare(exprs, op, a, b)
-    }
-    fn select(&mut self, exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
-        build::select(exprs, c, a, b)
-    }
 }

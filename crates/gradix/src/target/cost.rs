@@ -346,6 +346,34 @@ pub const STATEMENTS_TOGETHER: usize = 6;
 /// Residue classes that an output is taken apart into, at most: each has loops of its own.
 pub const RESIDUE_CLASSES: i64 = 8;
 
+// ---- The virtual machine: an instruction works on a block of rows and lanes.
+
+/// The bytes of a block: several of them stay in the first cache.
+pub const BLOCK_BYTES: usize = 16 * 1024;
+/// Bodies of up to so many nodes have blocks that are so many times smaller: each node may have a block of its own.
+pub const BLOCKS_OF_NODES: [(usize, usize); 3] = [(4, 1), (24, 2), (usize::MAX, 4)];
+/// Blocks lie so many bytes further apart, so that they don't fall into the same places of the first cache, where loads would
+/// wait for stores of another block.
+pub const BLOCK_GAP_BYTES: usize = 320;
+/// Rows of a block with fewer lines of the cache than this lie side by side, so that they run as one.
+pub const SHORT_ROW_LINES: usize = 8;
+/// More rows than this are not better.
+pub const ENOUGH_ROWS: i64 = 32;
+/// So many outputs at a time are worth an instruction; with fewer, terms are the rows of a block.
+pub const ENOUGH_OUTPUTS: i64 = 256;
+/// The rows of a block whose lanes are summed up: few, so that their lanes stay in the first cache.
+pub const FOLDED_ROWS: usize = 4;
+/// The vectors of partial sums of each of them, which don't wait for each other.
+pub const FOLDED_VECTORS: usize = 4;
+/// The rows that are packed at a time where the nest has those of one register tile: packing is a call.
+pub const PACKED_ROWS_OF_VM: usize = 96;
+/// Register tiles of one vector, two, and three load more for each product, in units of the last.
+pub const NARROW_TILE_COSTS: [f64; 3] = [1.2, 1.08, 1.0];
+/// Copies of no more elements are no calls: the vectors of a register tile.
+pub const SHORT_LINE_ELEMENTS: usize = 48;
+/// The width of the squares in which blocks are turned.
+pub const SQUARE_ELEMENTS: usize = 16;
+
 // ---- `schedule`: GPUs. Estimates from the facts of the machine, unless an entry says what was measured.
 
 /// Threads that run in step: with fewer neighbours than these, some of them idle or read lines of their own.

@@ -7,7 +7,7 @@
 
 use super::super::names::Names;
 use super::super::tree::{Callee, Code, Operator, Renamed, Routine, Type, Value};
-use super::{Drafted, mentioned, parameters, strides, with_sizes};
+use super::{Drafted, parameters, with_sizes, with_strides};
 use crate::nest::Scope;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -46,8 +46,7 @@ struct Form {
 impl Form {
     fn of(kernel: &Drafted) -> Form {
         let names = &kernel.names;
-        let mut code = strides(names, &mentioned(&kernel.code));
-        code.extend(kernel.code.iter().cloned());
+        let code = with_strides(names, kernel.code.clone());
         let arrays = in_order(names, &code);
         let mut renamed = Renamed::new();
         let mut rename = |value: &Value, new: String| {

@@ -9,10 +9,10 @@
 //! that index expressions of sizes have 64 bits, that arrays are there and have fewer bytes than all memory.
 
 use super::super::integers::{larger, smaller};
-use super::super::names::{Common, Names, members};
+use super::super::names::{Common, Names, members, with_extents};
 use super::super::print;
 use super::super::tree::Value;
-use super::{file, made_for, options, with_extents};
+use super::{file, made_for, options};
 use crate::nest::{Buffer, Check, Lifetime, MAX_SIZE, Nest, Real, Scope, Stage, Verified, Window, Work};
 use crate::program::print::{constraint, print as print_program};
 use crate::program::{Affine, Atom, ParamId, ParamKind, Program, TensorId, distinct};
@@ -426,7 +426,7 @@ fn most_bytes(buffers: &[usize]) -> String {
 
 /// Temporaries that are never needed at the same time, and share a place: each slot is one.
 pub(in crate::emit) fn slots(nest: &Nest) -> Vec<Vec<usize>> {
-    let lifetimes = nest.lifetimes().into_iter().enumerate();
+    let lifetimes = nest.lifetimes().0.into_iter().enumerate();
     let is_temporary = |number: usize| nest.buffers[number].scope == Scope::Run;
     let mut temporaries: Vec<(Lifetime, usize)> =
         lifetimes.filter_map(|(number, life)| Some((life.filter(|_| is_temporary(number))?, number))).collect();

@@ -11,19 +11,16 @@ mod staging;
 
 pub use narrow::suffices;
 
-use super::c::mentioned;
+use super::declare::{self, Mentioned};
 use super::draft::Draft;
-use super::names::{Common, Names};
+use super::names::{Common, Names, listed};
 use super::print::{self, Spelling};
 use super::tree::{Code, Operator, Type, Value};
 use crate::nest::{Kernel, Kind, Nest, Real, Scope, Step, Tile, leaves};
-use crate::program::TensorId;
-use crate::program::print::affine;
 use crate::target::cost::{LEAST_BLOCKS_OF_MULTIPROCESSOR as LEAST_BLOCKS, TILES_AT_ONCE};
 use gradix_int::Int;
 use leaf::Writer;
-use std::collections::{BTreeSet, HashSet};
-use std::rc::Rc;
+use std::collections::BTreeSet;
 
 /// How CUDA C++ spells what C spells in another way.
 const CUDA: Spelling = Spelling { whole: "gx_whole", alone: "__restrict__" };
@@ -82,17 +79,7 @@ fn header(nest: &Nest) -> String {
         String::new(),
     ];
     lines.extend(nest.params.iter().enumerate().map(|(i, param)| format!("size[{i}]   {}", param.name)));
-    let touched = nest.touched();
-    for (i, buffer) in nest.buffers.iter().enumerate().filter(|(i, _)| touched.contains(&TensorId(*i as u32))) {
-        let kind = match buffer.scope {
-            Scope::Input(_) => "input",
-            Scope::Output(_) => "result",
-            Scope::Run => "temporary",
-            Scope::Local(_) => continue,
-        };
-        let extents: Vec<String> = buffer.extents.iter().map(|e| affine(&nest.params, &[], e)).collect();
-        lines.push(format!("buffer[{i}]   {}[{}], {kind}", buffer.name, extents.join(", ")));
-    }
+    lines.extend(listed(nest));
     let lines: Vec<String> = lines.iter().map(|line| format!(" * {line}").trim_end().to_string()).collect();
     format!("/*\n{}\n */\n", lines.join("\n"))
 }
@@ -185,36 +172,22 @@ fn write_several(w: &mut Writer, tile: &Tile, v: &Value) -> Option<Value> {
 /// Code after declarations of the sizes, buffers and strides that it mentions, and of what the block has for itself.
 fn with_declarations(nest: &Nest, number: usize, names: &Names, code: Vec<Code>) -> Vec<Code> {
     let mut draft = Draft::default();
-    let strides = names.strides.iter().enumerate();
-    let used = mentioned(&code);
-    let is_in = |name: &Value, used: &HashSet<Rc<str>>| matches!(name, Value::Name(name, _) if used.contains(&**name));
-    for (buffer, strides) in strides {
-        for (dimension, stride) in strides.iter().enumerate().filter(|(_, stride)| is_in(stride, &used)) {
-            draft.fix(stride, names.elements(TensorId(buffer as u32), dimension + 1));
-        }
-    }
+    declare::strides(&mut draft, names, &Mentioned::by(&code));
     code.into_iter().for_each(|code| draft.push(code));
     let body = draft.finish();
-    let used = mentioned(&body);
+    let mentioned = Mentioned::by(&body);
     let mut draft = Draft::default();
     let (size, buffer) = (Value::name("call.size", Type::GIVEN_WHOLES), Value::name("call.buffer", Type::Arrays));
-    for (position, name) in names.params.iter().enumerate().filter(|(_, name)| is_in(name, &used)) {
-        draft.fix(name, size.at(position));
-    }
-    for (position, name) in names.buffers.iter().enumerate().filter(|(_, name)| is_in(name, &used)) {
-        let own = &nest.buffers[position];
-        match own.scope {
-            Scope::Input(_) => draft.start(name, buffer.at(position)),
-            Scope::Output(_) | Scope::Run => draft.fix(name, buffer.at(position)),
-            Scope::Local(kernel) if kernel == number && !own.registers => {
-                let mut extents = own.extents.iter().map(|extent| extent.as_constant().cloned());
-                let length = extents.try_fold(Int::ONE, |product, extent| Some(product * extent?));
-                let length = length.expect("what a block has is as large at all sizes");
-                draft.push(Code::Shared { name: name.clone(), length: Value::Whole(length) });
-            }
-            Scope::Local(_) => {}
+    declare::sizes(&mut draft, names, &mentioned, &size);
+    declare::arrays(&mut draft, names, &mentioned, &buffer, &mut |draft, buffer, name| {
+        let own = &nest[buffer];
+        if own.scope == Scope::Local(number) && !own.registers {
+            let mut extents = own.extents.iter().map(|extent| extent.as_constant().cloned());
+            let length = extents.try_fold(Int::ONE, |product, extent| Some(product * extent?));
+            let length = length.expect("what a block has is as large at all sizes");
+            draft.push(Code::Shared { name: name.clone(), length: Value::Whole(length) });
         }
-    }
+    });
     body.into_iter().for_each(|code| draft.push(code));
     draft.finish()
 }

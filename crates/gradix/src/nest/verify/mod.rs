@@ -137,9 +137,8 @@ pub fn verify(nest: &Nest) -> Result<Vec<Check>, String> {
             |buffer: &TensorId| unwritten(nest, &makers, number, *buffer).is_some_and(|open| open.is_empty());
         whole.extend(made.into_iter().filter(lasts).filter(is_whole));
     }
-    let buffers = (0..nest.buffers.len() as u32).map(TensorId);
     let last = nest.kernels.len().saturating_sub(1);
-    let results = buffers.filter(|buffer| matches!(nest[*buffer].scope, Scope::Output(_)));
+    let results = nest.buffer_ids().filter(|buffer| matches!(nest[*buffer].scope, Scope::Output(_)));
     let open =
         results.filter(|buffer| !whole.contains(buffer)).filter_map(|buffer| unwritten(nest, &makers, last, buffer));
     checks.extend(open.flatten());
@@ -270,7 +269,7 @@ impl Visit<'_> {
         lanes::kinds(self.nest, self.number, leaf).map_err(|what| self.wrong(what))?;
         threads::apart(self.exprs, leaf, context).map_err(|what| self.wrong(what))?;
         let mut domain = Guarded::new([context, &leaf.domain()].concat());
-        let kind = self.nest.buffers[leaf.target.0 as usize].scope;
+        let kind = self.nest[leaf.target].scope;
         let number = self.number;
         let foreign = |kind: Scope| matches!(kind, Scope::Local(k) if k != number);
         if matches!(kind, Scope::Input(_)) || foreign(kind) {
@@ -282,7 +281,7 @@ impl Visit<'_> {
         }
         for (access, guards) in guard::guarded_accesses(self.exprs, leaf.body) {
             let Expr::Access(buffer, subscripts) = self.exprs[access].clone() else { continue };
-            if foreign(self.nest.buffers[buffer.0 as usize].scope) {
+            if foreign(self.nest[buffer].scope) {
                 return Err(self.wrong("a local buffer of another kernel is read"));
             }
             for guard in &guards {

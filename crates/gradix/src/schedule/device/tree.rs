@@ -311,15 +311,9 @@ impl Scheduling<'_> {
         let rank = definition.rank;
         let part = Index { name: "part".into(), range: Range::extent(Affine::constant(parts)) };
         let at: Vec<Affine> = std::iter::once(rank).chain(0..rank).map(Affine::index).collect();
-        let whole = Definition {
-            tensor: definition.tensor,
-            indices: definition.indices[..rank].iter().cloned().chain([part]).collect(),
-            rank,
-            reduction: definition.reduction,
-            conditions: Vec::new(),
-            assumptions: Vec::new(),
-            body: self.exprs.access(buffer, at),
-        };
+        let indices = definition.indices[..rank].iter().cloned().chain([part]).collect();
+        let whole = Definition::pointwise(definition.tensor, indices, self.exprs.access(buffer, at));
+        let whole = Definition { rank, reduction: definition.reduction, ..whole };
         let doc = vec![format!("{}: its parts, combined in order", self.name_of(definition.tensor))];
         let sizes = super::extents(&whole, self.estimate);
         if !self.tree(&whole, last, &sizes, &doc) {

@@ -67,15 +67,8 @@ impl Looping<'_> {
         let own: Vec<Affine> = (0..rank).map(Affine::index).collect();
         let subscripts = self.in_parts(definition, &own, Affine::index(rank));
         let body = self.exprs.access(buffer, subscripts);
-        let whole = Definition {
-            tensor: definition.tensor,
-            indices,
-            rank,
-            reduction: Some(op),
-            conditions: Vec::new(),
-            assumptions: Vec::new(),
-            body,
-        };
+        let whole = Definition::pointwise(definition.tensor, indices, body);
+        let whole = Definition { rank, reduction: Some(op), ..whole };
         let group = self.sharing(&whole);
         let doc = vec![format!("{}: its parts, combined in order", self.program[definition.tensor].name)];
         let mut making = self.making(&group, &whole, doc);
