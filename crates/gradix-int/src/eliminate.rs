@@ -78,12 +78,28 @@ impl Polyhedron {
 
     /// The projection onto the variables in `keep`, in the same dimension; see [`Polyhedron::eliminate`].
     pub fn project(&self, keep: &[usize], limit: usize) -> Result<Polyhedron, TooLarge> {
-        let mut remaining: Vec<usize> = (0..self.dimension).filter(|variable| !keep.contains(variable)).collect();
+        let gone = (0..self.dimension).filter(|variable| !keep.contains(variable)).collect();
+        self.eliminate_all(gone, |set, variable| set.eliminate(variable, limit))
+    }
+
+    /// Eliminates variables one after the other, the cheapest first.
+    fn eliminate_all<E>(
+        &self,
+        mut remaining: Vec<usize>,
+        eliminate: impl Fn(&Polyhedron, usize) -> Result<Polyhedron, E>,
+    ) -> Result<Polyhedron, E> {
         let mut result = self.clone();
         while let Some(index) = (0..remaining.len()).min_by_key(|&index| result.elimination_cost(remaining[index])) {
-            result = result.eliminate(remaining.remove(index), limit)?;
+            result = eliminate(&result, remaining.remove(index))?;
         }
         Ok(result)
+    }
+
+    /// A part of the integer projection onto the variables in `keep`; see [`Polyhedron::eliminate_inside`]. `None` where that
+    /// is, or where there are too many rows.
+    pub fn project_inside(&self, keep: &[usize], limit: usize) -> Option<Polyhedron> {
+        let gone = (0..self.dimension).filter(|variable| !keep.contains(variable)).collect();
+        self.eliminate_all(gone, |set, variable| set.eliminate_inside(variable, limit).ok().flatten().ok_or(())).ok()
     }
 
     /// The equality with the smallest coefficient of a variable: one with ±1 loses nothing over the integers.
@@ -146,12 +162,15 @@ impl Polyhedron {
         (lower, upper, other)
     }
 
-    /// How many rows the elimination of a variable adds at most, compared to how many it removes.
-    fn elimination_cost(&self, variable: usize) -> isize {
-        if self.smallest_equality(variable).is_some() {
-            return isize::MIN;
+    /// First whether the elimination of a variable loses integer conditions, which others then might not find; then how many
+    /// rows it adds at most, compared to how many it removes.
+    fn elimination_cost(&self, variable: usize) -> (bool, isize) {
+        let is_unit = |row: &Row| (&row.coefficients[variable]).abs().is_one();
+        if let Some(place) = self.smallest_equality(variable) {
+            return (!is_unit(&self.equalities[place]), isize::MIN);
         }
         let (lower, upper, _) = self.split_by_sign(variable);
-        (lower.len() * upper.len()) as isize - (lower.len() + upper.len()) as isize
+        let is_exact = lower.iter().all(|row| is_unit(row)) || upper.iter().all(|row| is_unit(row));
+        (!is_exact, (lower.len() * upper.len()) as isize - (lower.len() + upper.len()) as isize)
     }
 }

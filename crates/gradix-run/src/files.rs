@@ -162,9 +162,14 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), FileError> {
 pub fn write_npz(path: &Path, arrays: &[(&str, &Array)], dtype: Dtype) -> Result<(), FileError> {
     write_whole(path, |writer| {
         let mut archive = ZipWriter::new(writer);
-        for (name, array) in arrays {
+        let written = arrays.iter().try_for_each(|(name, array)| {
             archive.start_file(format!("{name}.npy"), member_options(array))?;
-            write_array(&mut archive, array, dtype)?;
+            write_array(&mut archive, array, dtype)
+        });
+        if let Err(problem) = written {
+            // Dropped, it would try to write its directory, and print that this fails, too.
+            std::mem::forget(archive);
+            return Err(problem);
         }
         archive.finish()?;
         Ok(())

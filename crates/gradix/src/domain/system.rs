@@ -253,15 +253,13 @@ pub fn prune(constraints: Vec<Constraint>, context: &[Constraint]) -> Option<Vec
 /// A floor of an eliminated atom is eliminated too.
 pub fn project(constraints: &[Constraint], eliminate: &dyn Fn(&Atom) -> bool) -> Result<Vec<Constraint>, Diagnostic> {
     let system = System::new(constraints);
-    let mut polyhedron = system.polyhedron(&[]);
-    for column in eliminated_columns(&system, eliminate) {
-        polyhedron = polyhedron.eliminate(column, MAX_ROWS).map_err(|_| too_complex())?;
-    }
+    let kept = kept_columns(&system, eliminate);
+    let polyhedron = system.polyhedron(&[]).project(&kept, MAX_ROWS).map_err(|_| too_complex())?;
     Ok(system.constraints(&polyhedron))
 }
 
-/// The columns of the atoms that `eliminate` picks, and of floors of them.
-fn eliminated_columns(system: &System, eliminate: &dyn Fn(&Atom) -> bool) -> Vec<usize> {
+/// The columns of all atoms but those that `eliminate` picks and floors of them.
+fn kept_columns(system: &System, eliminate: &dyn Fn(&Atom) -> bool) -> Vec<usize> {
     let hit = |atom: &Atom| {
         let mut hit = eliminate(atom);
         if let Atom::Floor(inner, _) = atom {
@@ -269,18 +267,15 @@ fn eliminated_columns(system: &System, eliminate: &dyn Fn(&Atom) -> bool) -> Vec
         }
         hit
     };
-    (0..system.atoms.len()).filter(|&column| hit(&system.atoms[column])).collect()
+    (0..system.atoms.len()).filter(|&column| !hit(&system.atoms[column])).collect()
 }
 
 /// Constraints on everything but the atoms that `eliminate` picks (and floors of them) which are enough: wherever they
 /// hold, there are integers for those atoms with which all of `constraints` hold. `None` if none are found.
 pub fn project_inside(constraints: &[Constraint], eliminate: &dyn Fn(&Atom) -> bool) -> Option<Vec<Constraint>> {
     let system = System::new(constraints);
-    let mut polyhedron = system.polyhedron(&[]);
-    for column in eliminated_columns(&system, eliminate) {
-        polyhedron = polyhedron.eliminate_inside(column, MAX_ROWS).ok()??;
-    }
-    Some(system.constraints(&polyhedron))
+    let kept = kept_columns(&system, eliminate);
+    Some(system.constraints(&system.polyhedron(&[]).project_inside(&kept, MAX_ROWS)?))
 }
 
 /// What an index set becomes when it is solved for its indices.
