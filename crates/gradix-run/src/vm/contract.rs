@@ -115,8 +115,8 @@ fn along_lanes<T: Real>(plan: &mut Plan<T>, leaf: &nest::Leaf) -> Option<Contrac
     plain.then_some(Contraction { rule, sides, kept: None, scratch: TensorId(0), size: MAX_LISTED, along_lanes: true })
 }
 
-/// What is taken at a time where nothing is packed: terms are listed.
-const MAX_LISTED: PanelSize = PanelSize { terms: 1024, rows: 1024, lanes: 1024 };
+/// What is taken at a time where nothing is packed: terms are listed, and between tiles it is asked whether to stop.
+const MAX_LISTED: PanelSize = PanelSize { terms: 1024, rows: 64, lanes: 1024 };
 
 fn side<T: Real>(plan: &Plan<T>, position: usize, root: ExprId) -> Side<T> {
     let variable = plan.loops[position].variable;

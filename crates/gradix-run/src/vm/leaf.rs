@@ -102,27 +102,7 @@ pub fn plan<T: Real>(
     let mut accesses = vec![access(extents, translator, leaf.target, &leaf.subscripts)?];
     let (mut exprs, mut copies) = Default::default();
     let root = nest.exprs.copy_into(addend.unwrap_or(leaf.body), &HashMap::new(), &mut exprs, &mut copies);
-    let mut asked: Vec<Constraint> = Vec::new();
-    for condition in exprs.index_conditions(root) {
-        if !asked.contains(condition) {
-            asked.push(condition.clone());
-        }
-    }
-    let conditions = asked.iter().map(|c| translator.condition(c)).collect::<Result<Vec<_>, _>>()?;
-    let (mut numbers, mut indices) = (HashMap::new(), Vec::new());
-    for id in exprs.postorder(root) {
-        match &exprs[id] {
-            Expr::Access(tensor, subscripts) => {
-                numbers.insert(id, accesses.len());
-                accesses.push(access(extents, translator, *tensor, subscripts)?);
-            }
-            Expr::Index(affine) => {
-                numbers.insert(id, indices.len());
-                indices.push(translator.linear(affine)?);
-            }
-            Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => {}
-        }
-    }
+    let body = body(exprs, root, extents, translator, &mut accesses)?;
     let mut plan = Plan {
         accesses,
         loops,
@@ -130,7 +110,7 @@ pub fn plan<T: Real>(
         reduction: if addend.is_some() { Some(ReduceOp::Sum) } else { leaf.reduction },
         accumulate: leaf.accumulate || addend.is_some(),
         guards,
-        body: Body { exprs, root, numbers, indices, conditions, asked },
+        body,
         grouping: Grouping::default(),
         contraction: None,
         only: OnceLock::new(),
@@ -170,6 +150,38 @@ impl<T: Real> Plan<T> {
 
 /// Past this many, the codes of a leaf are made anew.
 const MAX_VARIANTS: usize = 256;
+
+/// What is known of an expression; what it reads goes behind the accesses.
+fn body(
+    exprs: Exprs,
+    root: ExprId,
+    extents: &ByBuffer<Vec<i64>>,
+    translator: &Translator<'_>,
+    accesses: &mut Vec<Access>,
+) -> Result<Body, Diagnostic> {
+    let mut asked: Vec<Constraint> = Vec::new();
+    for condition in exprs.index_conditions(root) {
+        if !asked.contains(condition) {
+            asked.push(condition.clone());
+        }
+    }
+    let conditions = asked.iter().map(|c| translator.condition(c)).collect::<Result<Vec<_>, _>>()?;
+    let (mut numbers, mut indices) = (HashMap::new(), Vec::new());
+    for id in exprs.postorder(root) {
+        match &exprs[id] {
+            Expr::Access(tensor, subscripts) => {
+                numbers.insert(id, accesses.len());
+                accesses.push(access(extents, translator, *tensor, subscripts)?);
+            }
+            Expr::Index(affine) => {
+                numbers.insert(id, indices.len());
+                indices.push(translator.linear(affine)?);
+            }
+            Expr::Constant(_) | Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => {}
+        }
+    }
+    Ok(Body { exprs, root, numbers, indices, conditions, asked })
+}
 
 /// An element of a buffer; buffers have these extents.
 fn access(
