@@ -62,7 +62,7 @@ fn kernels_for_a_gpu_come_with_host_code_if_that_is_asked_for() {
     let arguments = ["emit", &example("rbf"), "--target", "cuda", "--dtype", "f32"];
     let kernels = gradix(&arguments);
     let kernels = prints(&kernels);
-    assert!(kernels.contains("extern \"C\" __global__ void __launch_bounds__(256) gx_kernel_0(const gx_call call)"));
+    assert!(kernels.contains("extern \"C\" __global__ void __launch_bounds__(256, 2) gx_kernel_0(const gx_call call)"));
     assert!(!kernels.contains("#include") && !kernels.contains("rbf_run"));
     let whole = gradix(&[&arguments[..], &["--host"]].concat());
     let whole = prints(&whole);
