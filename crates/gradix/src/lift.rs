@@ -31,26 +31,10 @@ pub fn add_written(
     shared: &[ExprId],
 ) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
     let kept = kept_outputs(program, &full);
-    let is_right = stays_inside(program, &full, context);
+    let whole = [context, &full.domain()].concat();
+    let is_right = bounds::stays_inside(program, full.body, &whole);
     let (definition, map) = narrowed_to(program, &full, &kept, context, is_right)?;
     Ok(insert(program, definition, map, &kept, name, context, shared))
-}
-
-/// What [`add_written`] makes of a reduction over the outputs at `kept`, where its `body` is known already.
-pub fn as_read(
-    program: &mut Program,
-    full: &Definition,
-    kept: &[usize],
-    context: &[Constraint],
-    body: ExprId,
-) -> Result<Definition, Diagnostic> {
-    let plain = Definition { body, ..narrowed_plain(program, full, kept, context)? };
-    let excused = reading_inside(program, full, plain.clone(), kept, context);
-    Ok(if excused == plain || stays_inside(program, full, context) { excused } else { plain })
-}
-
-fn stays_inside(program: &mut Program, full: &Definition, context: &[Constraint]) -> bool {
-    bounds::stays_inside(program, full.body, &[context, &full.domain()].concat())
 }
 
 /// The positions of the outputs that a reduction uses.
@@ -156,16 +140,6 @@ pub fn narrowed(
     context: &[Constraint],
 ) -> Result<(Definition, Vec<Affine>), Diagnostic> {
     narrowed_to(program, full, kept, context, true)
-}
-
-/// The same as it stands: what it reads outside of tensors is still to be found.
-pub fn narrowed_plain(
-    program: &mut Program,
-    full: &Definition,
-    kept: &[usize],
-    context: &[Constraint],
-) -> Result<Definition, Diagnostic> {
-    Ok(narrowed_to(program, full, kept, context, false)?.0)
 }
 
 /// The same; whether it `is_right` that no read of the full definition leaves its tensor.
