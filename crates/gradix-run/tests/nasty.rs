@@ -120,6 +120,7 @@ const CASES: &[(&str, &str)] = &[
     ("reductions as names", "input mean[N], stop; logsumexp[i] = mean[i] - stop; y = sum[i] logsumexp[i]^2"),
     ("reductions as indices", "input x[N, M]; y[mean, stop] = x[mean, stop]^2 * sum[logsumexp in 0..=mean] x[logsumexp, stop]"),
     // What random programs found.
+    ("parts of parts under a clamp", "param N >= 1; input x[N, N], y; w[l in 0..N, i in 0..N] = max[j in l - 1..=l + 1] y; a[i in 0..N] = x[1, 1]; g[i, j in 0..N - 1] = sum[k, k % 2 == 1] (k + x[i, clamp(2*j)]) * a[k]"),
     ("a zeroth power of a quotient", "input x[N]; f[i] = (i / x[i])^0"),
     ("a repeated term of an empty range", "input x[N + 1]; f[i in 0..N] = sum[j in 0..=i] x[i + 1]^2"),
     ("a largest value of equal terms", "input x[N + 1]; f[i in 0..N] = max[k in i..N] x[i]"),

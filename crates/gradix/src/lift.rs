@@ -142,6 +142,16 @@ pub fn narrowed(
     narrowed_to(program, full, kept, context, true)
 }
 
+/// The same as it stands: what it reads outside of tensors is still to be found.
+pub fn narrowed_plain(
+    program: &mut Program,
+    full: &Definition,
+    kept: &[usize],
+    context: &[Constraint],
+) -> Result<Definition, Diagnostic> {
+    Ok(narrowed_to(program, full, kept, context, false)?.0)
+}
+
 /// The same; whether it `is_right` that no read of the full definition leaves its tensor.
 fn narrowed_to(
     program: &mut Program,

@@ -124,7 +124,7 @@ fn narrowed(program: &mut Program, full: &Definition, kept: &[usize], context: &
         }
         false => full.clone(),
     };
-    let mut definition = lift::narrowed(program, &full, kept, context).ok()?.0;
+    let mut definition = lift::narrowed_plain(program, &full, kept, context).ok()?;
     definition.assumptions.retain(|c| c.affine.uses_indices());
     Some(definition)
 }
