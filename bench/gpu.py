@@ -42,7 +42,7 @@ def with_gradix(options, workload):
                                      ("--seconds", "0.2"))
     except gradix_command.NotAvailable as error:
         return [str(error), "", ""]
-    memory = max(found[what].get("peak_bytes", 0) for what in WHATS)
+    memory = max(found[what].get("peak_bytes") or 0 for what in WHATS)
     return [milliseconds(found[what]["median_s"]) for what in WHATS] + [f"{memory / 2**20:.0f}"]
 
 

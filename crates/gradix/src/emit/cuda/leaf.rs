@@ -36,7 +36,7 @@ pub struct Writer<'a> {
     pub real: Real,
     /// The threads of a block.
     threads: usize,
-    /// Buffers that threads share, with the leaves that touch them and whether they write.
+    /// What is written, and its number.
     pub kernel: &'a Kernel,
     number: usize,
     /// What threads share and have touched since the last barrier, and whether they wrote it; `None` where a tile begins or ends.
@@ -372,7 +372,10 @@ impl<'a> Writer<'a> {
             let test = self.test(point, inside, is_whole && self.registers.contains_key(&leaf.target));
             let mut opened = test.map(|test| self.draft.when(test)).into_iter().count();
             opened += match guards {
-                Some(guards) => [self.draft.when(guards[point].clone())].len(),
+                Some(guards) => {
+                    self.draft.when(guards[point].clone());
+                    1
+                }
                 None => self.open_guards(leaf),
             };
             let value = match &done {

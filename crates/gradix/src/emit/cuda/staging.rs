@@ -95,9 +95,7 @@ impl Writer<'_> {
             self.draft.close(opened);
         }
     }
-}
 
-impl Writer<'_> {
     /// A value that a thread loads; 0 where guards leave it out.
     fn loaded(&mut self, leaf: &Leaf) -> Value {
         let Some(test) = self.names.all(&leaf.guards) else {

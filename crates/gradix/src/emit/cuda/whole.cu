@@ -14,7 +14,7 @@ typedef int gx_whole;
 typedef long long gx_whole;
 #endif
 
-/* The compilers of CUDA 12.8 to 13.3 lose the sign in max(max(a, -b), c) of 32 bits, which GPUs from compute capability 9.0 on
+/* The compilers of CUDA 12.8 to 13.3 lose the sign in max(max(a, -b), c) of 32 bits, which GPUs of compute capability 9.0 and 10.0
  * have an instruction for. They make none of comparisons that they can't see through, nor of the ends of loops. */
 #if defined(GX_NARROW) && defined(__CUDA_ARCH__)
 #define GX_CHOOSE(name, how)                                                                               \
