@@ -31,10 +31,26 @@ pub fn add_written(
     shared: &[ExprId],
 ) -> Result<(ExprId, Vec<Affine>), Diagnostic> {
     let kept = kept_outputs(program, &full);
-    let whole = [context, &full.domain()].concat();
-    let is_right = bounds::stays_inside(program, full.body, &whole);
+    let is_right = stays_inside(program, &full, context);
     let (definition, map) = narrowed_to(program, &full, &kept, context, is_right)?;
     Ok(insert(program, definition, map, &kept, name, context, shared))
+}
+
+/// What [`add_written`] makes of a reduction over the outputs at `kept`, where its `body` is known already.
+pub fn as_read(
+    program: &mut Program,
+    full: &Definition,
+    kept: &[usize],
+    context: &[Constraint],
+    body: ExprId,
+) -> Result<Definition, Diagnostic> {
+    let plain = Definition { body, ..narrowed_plain(program, full, kept, context)? };
+    let excused = reading_inside(program, full, plain.clone(), kept, context);
+    Ok(if excused == plain || stays_inside(program, full, context) { excused } else { plain })
+}
+
+fn stays_inside(program: &mut Program, full: &Definition, context: &[Constraint]) -> bool {
+    bounds::stays_inside(program, full.body, &[context, &full.domain()].concat())
 }
 
 /// The positions of the outputs that a reduction uses.

@@ -329,14 +329,14 @@ impl Scope {
                 Ok(Some(_)) => None,
                 _ => Some(format!("{} at {point:?}", gradix::syntax::print_expr(expr))),
             },
+            // The value beside it is evaluated where the element is outside of its tensor, and nowhere else.
             ExprKind::Call { function, arguments } if function.text == "pad" => {
-                match &arguments[0].kind {
-                    ExprKind::Access { name, subscripts } if self.place(&name.text, subscripts, point).is_err() => {
-                        return Some(format!("{} at {point:?}", gradix::syntax::print_expr(expr)));
-                    }
-                    _ => {}
+                let ExprKind::Access { name, subscripts } = &arguments[0].kind else { panic!("pad of an access") };
+                match self.place(&name.text, subscripts, point) {
+                    Ok(Some(_)) => None,
+                    Ok(None) => self.violation_in(&arguments[1], point),
+                    Err(_) => Some(format!("{} at {point:?}", gradix::syntax::print_expr(expr))),
                 }
-                self.violation_in(&arguments[1], point)
             }
             ExprKind::Binary { op: op @ (BinaryOp::And | BinaryOp::Or), left, right } => {
                 let decided = self.condition(left, point) == Some(*op == BinaryOp::Or);

@@ -55,11 +55,19 @@ pub fn require(program: &mut Program, known: &[Constraint]) -> Vec<Constraint> {
     found
 }
 
-/// Adds facts about sizes. That a size is not negative goes without saying where another lower bound says so.
+/// Adds facts about sizes. Of `N >= 2` and `N >= 1` the first is enough, and that a size is not negative goes without saying
+/// where another lower bound says so.
 fn add_facts(program: &mut Program, new: &[Constraint]) {
     program.facts.extend(new.iter().cloned());
     program.facts.sort();
     program.facts.dedup();
+    let all = program.facts.clone();
+    let is_weaker = |fact: &Constraint, other: &Constraint| {
+        [fact, other].iter().all(|row| row.relation == Relation::NonNegative)
+            && fact.affine.terms() == other.affine.terms()
+            && fact.affine.offset() > other.affine.offset()
+    };
+    program.facts.retain(|fact| !all.iter().any(|other| is_weaker(fact, other)));
     for id in (0..program.params.len()).map(|p| ParamId(p as u32)) {
         let sign = Constraint::non_negative(Affine::param(id));
         let others: Vec<Constraint> = program.facts.iter().filter(|f| **f != sign).cloned().collect();
@@ -250,17 +258,40 @@ pub fn stays_inside(program: &mut Program, root: ExprId, domain: &[Constraint]) 
 /// Whether indices and sizes are found, or at least not ruled out, for which an access to an argument or a definition
 /// leaves its tensor.
 pub fn can_leave(program: &mut Program, root: ExprId, domain: &[Constraint]) -> bool {
-    let accesses = guard::guarded_accesses(&mut program.exprs, root);
-    accesses.iter().any(|(access, guards)| {
-        let Expr::Access(tensor, subscripts) = &program.exprs[*access] else { return false };
+    let rows = leaving(program, root, domain);
+    rows.iter().any(|rows| !matches!(system::find(rows, SEARCH_LIMIT), Found::Nothing))
+}
+
+/// Whether an access below `root` leaves its tensor at sizes at which none below `other` does; a few of these sizes are tried.
+pub fn leaves_alone(program: &mut Program, root: ExprId, other: ExprId, domain: &[Constraint]) -> bool {
+    leaving(program, root, domain).iter().take(MAX_SIZES_TRIED).any(|rows| {
+        let Found::Values(values) = system::find(rows, SEARCH_LIMIT) else { return false };
+        let of_size = |(atom, value): (&Atom, &Int)| {
+            matches!(atom, Atom::Param(_))
+                .then(|| Constraint::equal(Affine::atom(atom.clone()), Affine::constant(value.clone())))
+        };
+        let mut sizes: Vec<Constraint> = values.iter().filter_map(of_size).collect();
+        sizes.sort();
+        !can_leave(program, other, &[domain, &sizes].concat())
+    })
+}
+
+/// The most sizes at which [`leaves_alone`] compares.
+const MAX_SIZES_TRIED: usize = 6;
+
+/// For each side of each subscript of an access to an argument or a definition, and each case in which it is evaluated, the rows
+/// that say that it leaves its tensor there.
+fn leaving(program: &mut Program, root: ExprId, domain: &[Constraint]) -> Vec<Vec<Constraint>> {
+    let mut found = Vec::new();
+    for (access, guards) in guard::guarded_accesses(&mut program.exprs, root) {
+        let Expr::Access(tensor, subscripts) = &program.exprs[access] else { continue };
         let needed = subscripts.iter().zip(&program[*tensor].extents).flat_map(|(s, extent)| inside(s, extent));
         let outside: Vec<Constraint> = needed.flat_map(|row| row.negated()).collect();
-        let found = |guard: &Guard, row: &Constraint| {
-            let rows = [domain, guard, std::slice::from_ref(row)].concat();
-            !matches!(system::find(&rows, SEARCH_LIMIT), Found::Nothing)
-        };
-        guards.iter().any(|guard| outside.iter().any(|row| found(guard, row)))
-    })
+        for guard in &guards {
+            found.extend(outside.iter().map(|row| [domain, guard, std::slice::from_ref(row)].concat()));
+        }
+    }
+    found
 }
 
 fn runs_over_extent(

@@ -23,17 +23,28 @@ pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affi
     if kept.len() == 1 {
         return kept.remove(0);
     }
+    let kind = if smallest { ParamKind::Smallest(kept) } else { ParamKind::Largest(kept) };
+    // Of `max(-2, 1 - N)` and `-min(2, N - 1)`, it is the second.
+    match kind.opposite().filter(|_| kind.rising() < 0) {
+        Some(opposite) => -derived(program, opposite),
+        None => derived(program, kind),
+    }
+}
+
+/// The size of this kind, a new one if there is none.
+fn derived(program: &mut Program, mut kind: ParamKind) -> Affine {
     // Sizes that follow from others are numbered as they come up: what mentions one is ordered by its text.
-    kept.sort_by_cached_key(|part| match mentions_derived_size(program, part) {
+    kind.parts_mut().sort_by_cached_key(|part| match mentions_derived_size(program, part) {
         true => (Some(crate::program::print::affine(&program.params, &[], part)), part.clone()),
         false => (None, part.clone()),
     });
-    let kind = if smallest { ParamKind::Smallest(kept.clone()) } else { ParamKind::Largest(kept.clone()) };
+    let parts: Vec<String> =
+        kind.parts().iter().map(|p| crate::program::print::affine(&program.params, &[], p)).collect();
     if let Some(known) = program.params.iter().position(|p| p.kind == kind) {
         return Affine::param(ParamId(known as u32));
     }
-    let parts: Vec<String> = kept.iter().map(|p| crate::program::print::affine(&program.params, &[], p)).collect();
-    let name = format!("{}({})", if smallest { "min" } else { "max" }, parts.join(", "));
+    let word = if matches!(kind, ParamKind::Smallest(_)) { "min" } else { "max" };
+    let name = format!("{word}({})", parts.join(", "));
     program.params.push(Param { name, kind });
     Affine::param(ParamId(program.params.len() as u32 - 1))
 }

@@ -3,10 +3,10 @@
 //! A condition mixes tests of indices and of values; derivation and bounds checks need the part about
 //! indices as constraints, in disjoint cases.
 
-use crate::domain::system::Facts;
+use crate::domain::system::{self, Facts};
 use crate::program::build;
-use crate::program::{Affine, Cond, CondId, Constraint, Expr, ExprId, Exprs};
-use std::collections::BTreeMap;
+use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, TensorId};
+use std::collections::{BTreeMap, HashMap};
 
 /// Index constraints that hold together.
 pub type Guard = Vec<Constraint>;
@@ -41,6 +41,62 @@ pub fn facts(exprs: &Exprs, id: CondId, outcome: bool) -> Vec<Constraint> {
             [facts(exprs, *a, outcome), facts(exprs, *b, outcome)].concat()
         }
         (Cond::And(..), false) | (Cond::Or(..), true) | (Cond::Compare(..), _) => Vec::new(),
+    }
+}
+
+/// Constraints that hold wherever a condition on indices has this outcome in the domain, and whether it says more than they do.
+/// Of `i != 0` with `i in 0..N`, only `i >= 1` is left.
+pub fn facts_within(exprs: &mut Exprs, id: CondId, outcome: bool, domain: &[Constraint]) -> (Vec<Constraint>, bool) {
+    let mut known = facts(exprs, id, outcome);
+    if build::decided(exprs, id).is_some() || has_values(exprs, id) {
+        return (known, false);
+    }
+    let mut cases = cases(exprs, id, outcome);
+    if cases.len() == 1 {
+        return (known, false);
+    }
+    cases.retain(|(guard, _)| !system::is_empty(&[domain, guard.as_slice()].concat()));
+    match cases.as_slice() {
+        [(only, _)] => known.extend(only.iter().cloned()),
+        _ => return (known, true),
+    }
+    (known, false)
+}
+
+/// What the choices around the one place where an expression reads a tensor say there; nothing if it reads it at several.
+pub fn facts_around(exprs: &mut Exprs, root: ExprId, tensor: TensorId, domain: &[Constraint]) -> Vec<Constraint> {
+    let mut reads: HashMap<ExprId, usize> = HashMap::new();
+    for id in exprs.postorder(root) {
+        let own = usize::from(matches!(&exprs[id], Expr::Access(read, _) if *read == tensor));
+        let below: usize = exprs.operands(id).iter().map(|operand| reads[operand]).fold(own, usize::saturating_add);
+        reads.insert(id, below);
+    }
+    let (mut at, mut known) = (root, Vec::new());
+    while reads[&at] == 1 {
+        if let Expr::Select(c, a, b) = exprs[at]
+            && reads[&a] + reads[&b] == 1
+        {
+            known.extend(facts_within(exprs, c, reads[&a] == 1, domain).0);
+        }
+        match exprs.operands(at).into_iter().find(|operand| reads[operand] == 1) {
+            Some(next) => at = next,
+            None => return known,
+        }
+    }
+    Vec::new()
+}
+
+/// Whether a condition on indices mentions a size.
+pub fn tests_sizes(exprs: &Exprs, id: CondId) -> bool {
+    match &exprs[id] {
+        Cond::Index(constraint) => {
+            let mut found = false;
+            constraint.affine.visit_atoms(&mut |atom| found |= matches!(atom, Atom::Param(_)));
+            found
+        }
+        Cond::Compare(..) => false,
+        Cond::Not(a) => tests_sizes(exprs, *a),
+        Cond::And(a, b) | Cond::Or(a, b) => tests_sizes(exprs, *a) || tests_sizes(exprs, *b),
     }
 }
 

@@ -195,6 +195,17 @@ impl Affine {
         self.add_scaled(&-divisor.clone(), &self.floor_div(divisor))
     }
 
+    /// What `self` or `-self` is the remainder of, as that remainder and its divisor: `e - c*⌊e / c⌋` and `c`.
+    pub fn as_remainder(&self) -> Option<(Affine, Int)> {
+        self.terms().iter().find_map(|(atom, coefficient)| match atom {
+            Atom::Floor(inner, c) if coefficient == c || *coefficient == -c => {
+                let remainder = inner.remainder(c);
+                (remainder == *self || -remainder.clone() == *self).then(|| (remainder, c.clone()))
+            }
+            Atom::Floor(..) | Atom::Index(_) | Atom::Param(_) => None,
+        })
+    }
+
     /// Replaces every index and param by what `replace` gives for it, also inside `⌊e / c⌋`.
     pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<Affine>) -> Self {
         let (mut terms, mut constant) = (Vec::with_capacity(self.terms.len()), self.constant.clone());

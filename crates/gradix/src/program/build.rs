@@ -221,6 +221,11 @@ pub fn select(exprs: &mut Exprs, c: CondId, a: ExprId, b: ExprId) -> ExprId {
     if a == b {
         return a;
     }
+    if let Cond::Not(c) = exprs[c]
+        && exprs.as_constant(b) != Some(0.0)
+    {
+        return select(exprs, c, b, a);
+    }
     let a = match exprs[a] {
         Expr::Select(inner, then, _) if inner == c => then,
         Expr::Select(inner, then, otherwise) if otherwise == b && exprs.as_constant(b) == Some(0.0) => {
@@ -513,6 +518,32 @@ impl Product {
         (passed, rest)
     }
 
+    /// `x^0.5 / (x^1.5)^2` becomes `1 / x^2.5`: powers of one base as one, if its exponent is no whole number, so that it is
+    /// of positive numbers only as before.
+    fn gather_powers(&mut self, exprs: &mut Exprs) {
+        let bases: Vec<ExprId> = self.parts().filter_map(|(id, _)| Some(broken_power(exprs, id)?.0)).collect();
+        for base in bases {
+            let exponent = |&(id, n): &(ExprId, f64)| match broken_power(exprs, id) {
+                Some((own, exponent)) if own == base => Some(n * exponent),
+                _ => (id == base).then_some(n),
+            };
+            let above: Vec<f64> = self.factors.iter().filter_map(exponent).collect();
+            let below: Vec<f64> = self.divisors.iter().filter_map(exponent).collect();
+            let whole = short(above.iter().sum::<f64>() - below.iter().sum::<f64>());
+            let is_one_power =
+                |(id, n): &(ExprId, f64)| *n == 1.0 && broken_power(exprs, *id).is_some_and(|p| p.0 == base);
+            let single = above.len() + below.len() == 1 && self.factors.iter().chain(&self.divisors).any(is_one_power);
+            if single || is_whole(whole) {
+                continue;
+            }
+            let kept = |list: &[(ExprId, f64)]| list.iter().filter(|part| exponent(part).is_none()).copied().collect();
+            (self.factors, self.divisors) = (kept(&self.factors), kept(&self.divisors));
+            let exponent = exprs.constant(whole.abs());
+            let power = power(exprs, base, exponent);
+            if whole > 0.0 { &mut self.factors } else { &mut self.divisors }.push((power, 1.0));
+        }
+    }
+
     /// Back to an expression.
     pub fn build(mut self, exprs: &mut Exprs) -> ExprId {
         if self.coefficient == 0.0 {
@@ -526,6 +557,7 @@ impl Product {
         if self.divisor != 1.0 && (is_whole(quotient) || is_power_of_two(self.divisor)) {
             (self.coefficient, self.divisor) = (quotient, 1.0);
         }
+        self.gather_powers(exprs);
         let numerator = build_factors(exprs, self.coefficient, &self.factors);
         if self.divisor == 1.0 && self.divisors.is_empty() {
             return numerator;
@@ -542,6 +574,12 @@ fn short(x: f64) -> f64 {
     }
     let near: f64 = format!("{x:.12e}").parse().unwrap_or(x);
     if (near - x).abs() <= 2.0 * f64::EPSILON * x.abs() { near } else { x }
+}
+
+/// The base and the exponent of a power with a number as exponent that is not whole.
+fn broken_power(exprs: &Exprs, id: ExprId) -> Option<(ExprId, f64)> {
+    let Expr::Binary(BinaryOp::Pow, base, exponent) = exprs[id] else { return None };
+    Some((base, exprs.as_constant(exponent).filter(|n| n.is_finite() && !is_whole(*n))?))
 }
 
 fn is_power_of_two(x: f64) -> bool {

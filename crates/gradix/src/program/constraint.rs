@@ -26,6 +26,7 @@ impl Constraint {
     /// `affine >= 0`
     pub fn non_negative(affine: Affine) -> Self {
         let affine = without_unit_floors(affine);
+        let affine = remainder_outcome(&affine).map_or(affine, Affine::constant);
         let affine = match affine.as_constant() {
             Some(c) if *c >= Int::ZERO => Affine::constant(0),
             Some(_) => Affine::constant(-1),
@@ -70,8 +71,23 @@ impl Constraint {
         let below = Constraint::non_negative(-self.affine.clone().shift(1));
         match self.relation {
             Relation::NonNegative => vec![below],
-            Relation::Zero => vec![below, Constraint::non_negative(self.affine.shift(-1))],
+            Relation::Zero => match self.other_remainders() {
+                Some(other) => vec![other],
+                None => vec![below, Constraint::non_negative(self.affine.shift(-1))],
+            },
         }
+    }
+
+    /// The opposite of `i % 2 == 0`, which is `i % 2 == 1`, of that, and of `i % 3 == 0`, which is `i % 3 >= 1`.
+    fn other_remainders(&self) -> Option<Constraint> {
+        let two = Int::from(2);
+        if let Some((remainder, c)) = self.affine.as_remainder() {
+            let rest = remainder.shift(-1);
+            return Some(if c == two { Constraint::zero(rest) } else { Constraint::non_negative(rest) });
+        }
+        let ahead = [self.affine.shift(1), -self.affine.clone().shift(-1)];
+        let (remainder, _) = ahead.iter().find_map(|e| e.as_remainder().filter(|(r, c)| r == e && *c == two))?;
+        Some(Constraint::zero(remainder))
     }
 
     /// The same with the indices replaced: position `p` becomes `map[p]`.
@@ -123,9 +139,58 @@ fn without_unit_floors(affine: Affine) -> Affine {
     without_unit_floors(rest.add_scaled(&coefficient, &inner).shift(slack))
 }
 
+/// What decides `(e % c) + r >= 0` or `r - (e % c) >= 0` for every `e`, if something does: the least value, if that is not
+/// negative, or the greatest, if that is.
+fn remainder_outcome(affine: &Affine) -> Option<Int> {
+    affine.terms().iter().find_map(|(atom, coefficient)| {
+        let Atom::Floor(inner, c) = atom else { return None };
+        let remainder = || inner.remainder(c);
+        let last = c - Int::ONE;
+        let (least, greatest) = match *coefficient == -c {
+            true => (affine.clone() - remainder()).as_constant().map(|r| (r.clone(), r + &last)),
+            false if coefficient == c => (affine.clone() + remainder()).as_constant().map(|r| (r - &last, r.clone())),
+            false => None,
+        }?;
+        if least >= Int::ZERO {
+            return Some(least);
+        }
+        (greatest < Int::ZERO).then_some(greatest)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_every_remainder_satisfies_is_decided() {
+        let remainder = Affine::index(0).shift(1).remainder(&Int::from(4));
+        for (affine, outcome) in [
+            (remainder.clone(), Some(true)),
+            (remainder.shift(-4), Some(false)),
+            (remainder.shift(-3), None),
+            ((-remainder.clone()).shift(3), Some(true)),
+            ((-remainder.clone()).shift(2), None),
+            ((-remainder.clone()).shift(-1), Some(false)),
+        ] {
+            assert_eq!(Constraint::non_negative(affine).decided(), outcome);
+        }
+    }
+
+    #[test]
+    fn the_opposite_of_a_divisibility_is_one_constraint() {
+        for c in [2, 3] {
+            let divides = Constraint::zero(Affine::index(0).shift(1).remainder(&Int::from(c)));
+            let [opposite] = divides.negated().try_into().expect("one constraint");
+            for i in -6..6i64 {
+                let value = |_: &Atom| Int::from(i);
+                assert_ne!(divides.holds(&value), opposite.holds(&value));
+            }
+            if c == 2 {
+                assert_eq!(opposite.negated(), [divides]);
+            }
+        }
+    }
 
     #[test]
     fn a_floor_with_unit_coefficient_leaves_an_inequality_without_changing_it() {

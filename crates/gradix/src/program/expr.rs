@@ -113,9 +113,23 @@ impl Exprs {
         ExprId(self.nodes.add(expr))
     }
 
-    /// The id of a condition, new or known.
+    /// The id of a condition, new or known. `a and (b and c)` is `(a and b) and c`, which is written without parentheses.
     pub fn add_condition(&mut self, condition: Cond) -> CondId {
-        CondId(self.conditions.add(condition))
+        let nested = match condition {
+            Cond::And(a, b) => match self[b] {
+                Cond::And(first, last) => Some((Cond::And(a, first), last)),
+                _ => None,
+            },
+            Cond::Or(a, b) => match self[b] {
+                Cond::Or(first, last) => Some((Cond::Or(a, first), last)),
+                _ => None,
+            },
+            Cond::Index(_) | Cond::Compare(..) | Cond::Not(_) => None,
+        };
+        let Some((first, last)) = nested else { return CondId(self.conditions.add(condition)) };
+        let is_and = matches!(first, Cond::And(..));
+        let first = self.add_condition(first);
+        self.add_condition(if is_and { Cond::And(first, last) } else { Cond::Or(first, last) })
     }
 
     /// A number.

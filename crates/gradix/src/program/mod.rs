@@ -79,6 +79,22 @@ impl ParamKind {
             ParamKind::Time(steps) => std::slice::from_mut(steps),
         }
     }
+
+    /// What the negative of the size follows from: `min(2, N - 1)` for `max(-2, 1 - N)`.
+    pub fn opposite(&self) -> Option<ParamKind> {
+        let negated = |parts: &[Affine]| parts.iter().map(|part| -part.clone()).collect();
+        match self {
+            ParamKind::Free | ParamKind::Fixed(_) | ParamKind::Time(_) => None,
+            ParamKind::Smallest(parts) => Some(ParamKind::Largest(negated(parts))),
+            ParamKind::Largest(parts) => Some(ParamKind::Smallest(negated(parts))),
+        }
+    }
+
+    /// How many more terms of its parts rise with their sizes than fall.
+    pub fn rising(&self) -> i64 {
+        let terms = self.parts().iter().flat_map(|part| part.terms());
+        terms.map(|(_, factor)| if *factor > Int::ZERO { 1 } else { -1 }).sum()
+    }
 }
 
 /// What stands behind a tensor.

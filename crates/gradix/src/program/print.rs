@@ -322,11 +322,19 @@ impl<'a> Printer<'a> {
         let whole =
             |bounds: &[Affine]| bounds.iter().filter(|b| *b.offset() == Int::ZERO && b.as_constant().is_none()).count();
         let constant = range.high.len() == 1 && range.high[0].as_constant().is_some();
-        let inclusive =
-            !constant && whole(&ends) < whole(&range.high) || range.high.len() > 1 && whole(&ends) < range.high.len();
+        // `0..=min(2, N - 1)` would be read as the extent `min(3, N)`.
+        let chosen = range.high.len() == 1 && self.is_chosen(&range.high[0]);
+        let inclusive = !chosen && !constant && whole(&ends) < whole(&range.high)
+            || range.high.len() > 1 && whole(&ends) < range.high.len();
         let high = if inclusive { &range.high } else { &ends };
         let high: Vec<ast::Expr> = high.iter().map(|b| self.affine(b)).collect();
         ast::Range { low: one_or_call("max", low), high: one_or_call("min", high), inclusive }
+    }
+
+    /// Whether a bound is the smallest or largest of others and nothing else.
+    fn is_chosen(&self, bound: &Affine) -> bool {
+        let [(Atom::Param(ParamId(p)), _)] = bound.terms() else { return false };
+        *bound.offset() == Int::ZERO && self.params[*p as usize].kind.opposite().is_some()
     }
 
     fn affine(&self, affine: &Affine) -> ast::Expr {
@@ -530,6 +538,9 @@ fn number_ast(value: f64) -> ast::Expr {
     if value == std::f64::consts::PI {
         return node(ExprKind::Pi);
     }
+    if let Some(multiple) = (2..=12).find(|multiple| value == f64::from(*multiple) * std::f64::consts::PI) {
+        return binary(ast::BinaryOp::Multiply, integer_ast(&Int::from(multiple)), node(ExprKind::Pi));
+    }
     if value.is_infinite() {
         return node(ExprKind::Inf);
     }
@@ -550,12 +561,17 @@ fn integer_ast(value: &Int) -> ast::Expr {
 fn affine_ast(params: &[Param], names: &[String], affine: &Affine) -> ast::Expr {
     let mut parts: Vec<(Int, ast::Expr)> = Vec::new();
     let mut rest = affine.clone();
-    while let Some((factor, inner, c)) = find_remainder(&rest) {
+    while let Some((factor, inner, c)) = find_remainder(&rest).or_else(|| find_remainder_of_quotient(&rest)) {
         rest = rest.add_scaled(&-factor.clone(), &inner.remainder(&c));
         let remainder = binary(ast::BinaryOp::Remainder, affine_ast(params, names, &inner), integer_ast(&c));
         parts.push((factor, remainder));
     }
-    let own = rest.terms().iter().map(|(atom, factor)| (factor.clone(), atom_ast(params, names, atom)));
+    // `min(2, N - 1)` rather than `-max(-2, 1 - N)`, where nothing stands before it.
+    let leads = parts.is_empty() && *rest.offset() <= Int::ZERO && rest.terms().len() == 1;
+    let own = rest.terms().iter().map(|(atom, factor)| match opposite_ast(params, names, atom) {
+        Some(opposite) if leads && *factor == Int::NEG_ONE => (Int::ONE, opposite),
+        _ => (factor.clone(), atom_ast(params, names, atom)),
+    });
     let mut parts: Vec<(Int, ast::Expr)> = own.chain(parts).collect();
     parts.sort_by_key(|(factor, _)| *factor < Int::ZERO);
     // Negative terms keep their order but stand after a positive constant if nothing else is positive.
@@ -608,6 +624,19 @@ fn find_remainder(affine: &Affine) -> Option<(Int, Affine, Int)> {
     })
 }
 
+/// The same for a remainder of a quotient: `j // 2 - 2*(j // 4)` is `j // 2 % 2`.
+fn find_remainder_of_quotient(affine: &Affine) -> Option<(Int, Affine, Int)> {
+    let quotients = affine.terms().iter().filter(|(atom, _)| matches!(atom, Atom::Floor(..)));
+    quotients.clone().find_map(|(atom, factor)| {
+        let quotient = Affine::atom(atom.clone());
+        quotients.clone().filter(|(_, other)| other % factor == Int::ZERO).find_map(|(_, other)| {
+            let parts = Some(-(other / factor)).filter(|parts| *parts > Int::ONE)?;
+            let rest = affine.add_scaled(&-factor.clone(), &quotient.remainder(&parts));
+            (rest.terms().len() + 2 == affine.terms().len()).then(|| (factor.clone(), quotient.clone(), parts))
+        })
+    })
+}
+
 fn magnitude(number: &Int) -> Int {
     if *number < Int::ZERO { -number.clone() } else { number.clone() }
 }
@@ -618,17 +647,27 @@ fn atom_ast(params: &[Param], names: &[String], atom: &Atom) -> ast::Expr {
             let fallback = || format!("i{i}");
             node(ExprKind::Name(names.get(*i as usize).cloned().unwrap_or_else(fallback)))
         }
-        Atom::Param(ParamId(p)) => {
-            let parts = |parts: &[Affine]| parts.iter().map(|a| affine_ast(params, names, a)).collect::<Vec<_>>();
-            match &params[*p as usize].kind {
-                ParamKind::Free | ParamKind::Time(_) => node(ExprKind::Name(params[*p as usize].name.clone())),
-                ParamKind::Fixed(value) => integer_ast(value),
-                ParamKind::Smallest(of) => call("min", parts(of)),
-                ParamKind::Largest(of) => call("max", parts(of)),
-            }
-        }
+        Atom::Param(ParamId(p)) => size_ast(params, names, &params[*p as usize].name, &params[*p as usize].kind),
         Atom::Floor(inner, c) => binary(ast::BinaryOp::FloorDivide, affine_ast(params, names, inner), integer_ast(c)),
     }
+}
+
+fn size_ast(params: &[Param], names: &[String], name: &str, kind: &ParamKind) -> ast::Expr {
+    let parts = |parts: &[Affine]| parts.iter().map(|a| affine_ast(params, names, a)).collect::<Vec<_>>();
+    match kind {
+        ParamKind::Free | ParamKind::Time(_) => node(ExprKind::Name(name.to_string())),
+        ParamKind::Fixed(value) => integer_ast(value),
+        ParamKind::Smallest(of) => call("min", parts(of)),
+        ParamKind::Largest(of) => call("max", parts(of)),
+    }
+}
+
+/// The negative of a size that follows from others, if its text stands for the same as that with a sign.
+fn opposite_ast(params: &[Param], names: &[String], atom: &Atom) -> Option<ast::Expr> {
+    let Atom::Param(ParamId(p)) = atom else { return None };
+    let Param { name, kind } = &params[*p as usize];
+    let opposite = kind.opposite().filter(|opposite| opposite.rising() < 0)?;
+    Some(size_ast(params, names, name, &opposite))
 }
 
 /// `e >= 0` with negative terms moved over: `i < N`, `i + k >= 2`, `i == j`, `i % 2 == 0`.
@@ -636,7 +675,7 @@ fn constraint_ast(params: &[Param], names: &[String], constraint: &Constraint, n
     let mut left = Affine::default();
     let mut right = Affine::default();
     let mut rest = constraint.affine.clone();
-    while let Some((factor, inner, c)) = find_remainder(&rest) {
+    while let Some((factor, inner, c)) = find_remainder(&rest).or_else(|| find_remainder_of_quotient(&rest)) {
         let part = inner.remainder(&c).scale(&factor);
         rest = rest - part.clone();
         match factor > Int::ZERO {

@@ -10,8 +10,8 @@ use crate::lift;
 use crate::program::build;
 use crate::program::fold::Pieces;
 use crate::program::{
-    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Range, ReduceOp, TensorId, TensorKind,
-    UnaryOp,
+    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Program, Range, ReduceOp, Tensor,
+    TensorId, TensorKind, UnaryOp,
 };
 use crate::scalar::{self, Derivative, Function};
 use crate::syntax::FUNCTIONS;
@@ -288,9 +288,10 @@ impl Resolver {
     fn negate(&mut self, operand: &ast::Expr, frame: &mut Frame) -> Lowered<ExprId> {
         let operand = self.value(operand, frame)?;
         let exprs = &mut self.program.exprs;
-        Ok(match exprs.as_constant(operand) {
-            Some(number) => exprs.constant(-number),
-            None => exprs.add(Expr::Unary(UnaryOp::Neg, operand)),
+        Ok(match (&exprs[operand], exprs.as_constant(operand)) {
+            (_, Some(number)) => exprs.constant(0.0 - number),
+            (Expr::Index(affine), None) => build::index(exprs, -affine.clone()),
+            _ => exprs.add(Expr::Unary(UnaryOp::Neg, operand)),
         })
     }
 
@@ -321,6 +322,14 @@ impl Resolver {
         let infinite = |id| exprs.as_constant(id) == Some(f64::INFINITY);
         if op == BinaryOp::Sub && infinite(a) && infinite(b) {
             return Ok(exprs.constant(f64::NAN));
+        }
+        // `2 * pi` is how that number is written.
+        let is_pi = |id| exprs.as_constant(id) == Some(std::f64::consts::PI);
+        if op == BinaryOp::Mul
+            && is_pi(b)
+            && let Some(multiple) = exprs.as_constant(a).filter(|n| n.fract() == 0.0)
+        {
+            return Ok(exprs.constant(multiple * std::f64::consts::PI));
         }
         // Index expressions and whole numbers combine as they would if they were written in one piece.
         let whole = |id| exprs.as_constant(id).is_some_and(|v| v.fract() == 0.0 && v.abs() < 1e15);
@@ -391,19 +400,29 @@ impl Resolver {
     fn under_split_conditions(&mut self, full: Definition, frame: &Frame, context: &[Constraint]) -> Definition {
         let Some(op) = full.reduction.filter(|_| !frame.split.is_empty()) else { return full };
         let domain = [context, &full.domain()].concat();
-        let program = &mut self.program;
-        if bounds::stays_inside(program, full.body, &domain) || !bounds::can_leave(program, full.body, &domain) {
+        if !leaves(&mut self.program, full.body, &domain) {
             return full;
         }
-        let (exprs, mut body) = (&mut self.program.exprs, full.body);
-        let neutral = exprs.constant(op.neutral());
-        for &condition in frame.split.iter().rev() {
-            body = exprs.add(Expr::Select(condition, body, neutral));
+        let whole = self.under(&frame.split, full.body, op);
+        if !leaves(&mut self.program, whole, &domain) {
+            return Definition { body: whole, ..full };
         }
-        // Where some sizes still let it leave, the condition stays where it is: the text has to resolve to the same program again.
-        let program = &mut self.program;
-        let is_excused = bounds::stays_inside(program, body, &domain) || !bounds::can_leave(program, body, &domain);
-        if is_excused { Definition { body, ..full } } else { full }
+        // Some sizes still let it leave. Those at which only conditions that test them keep it from that are not to blame.
+        let exprs = &mut self.program.exprs;
+        if !frame.split.iter().any(|&condition| guard::tests_sizes(exprs, condition)) {
+            return full;
+        }
+        let neutral = exprs.constant(op.neutral());
+        let beyond = frame.split.iter().rev().fold(neutral, |rest, &c| exprs.add(Expr::Select(c, rest, full.body)));
+        let is_excused = bounds::leaves_alone(&mut self.program, beyond, whole, &domain);
+        if is_excused { Definition { body: whole, ..full } } else { full }
+    }
+
+    /// The body where all conditions hold, and what a reduction begins with elsewhere.
+    fn under(&mut self, conditions: &[CondId], body: ExprId, op: ReduceOp) -> ExprId {
+        let exprs = &mut self.program.exprs;
+        let neutral = exprs.constant(op.neutral());
+        conditions.iter().rev().fold(body, |body, &condition| exprs.add(Expr::Select(condition, body, neutral)))
     }
 
     /// The affine expression, if this is an index expression that mentions an index or a size.
@@ -628,6 +647,11 @@ impl Resolver {
                 .hint("as in 'pad(x[i - 1], 0)'")),
         }
     }
+}
+
+/// Whether an access may leave its tensor.
+fn leaves(program: &mut Program, root: ExprId, domain: &[Constraint]) -> bool {
+    !bounds::stays_inside(program, root, domain) && bounds::can_leave(program, root, domain)
 }
 
 /// What is known of a definition before its body.

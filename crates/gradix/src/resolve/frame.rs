@@ -1,7 +1,7 @@
 //! What is known at one place of a definition while it is walked.
 
 use crate::diagnostic::{Diagnostic, Span};
-use crate::domain::{guard, system};
+use crate::domain::guard;
 use crate::program::{Affine, CondId, Constraint, ExprId, Exprs, Index, Range, TensorId, build};
 
 /// What is at hand at one place of a definition. Indices are numbered by their depth.
@@ -41,23 +41,14 @@ impl Frame {
         self.next += 1;
     }
 
-    /// Notes that a condition has this outcome from here on, for sizes that satisfy `context`. Of `i != 0` with `i in 0..N`,
-    /// only `i >= 1` is left.
+    /// Notes that a condition has this outcome from here on, for sizes that satisfy `context`.
     pub(super) fn assume(&mut self, exprs: &mut Exprs, condition: CondId, outcome: bool, context: &[Constraint]) {
-        self.assumptions.extend(guard::facts(exprs, condition, outcome));
-        if build::decided(exprs, condition).is_some() || guard::has_values(exprs, condition) {
-            return;
-        }
-        let mut cases = guard::cases(exprs, condition, outcome);
-        if cases.len() == 1 {
-            return;
-        }
         let ranges = self.indices.iter().enumerate().flat_map(|(depth, index)| index.range.constraints(depth));
         let domain: Vec<Constraint> = context.iter().cloned().chain(ranges).collect();
-        cases.retain(|(guard, _)| !system::is_empty(&[&domain, guard.as_slice()].concat()));
-        match cases.as_slice() {
-            [(only, _)] => self.assumptions.extend(only.iter().cloned()),
-            _ => self.split.push(if outcome { condition } else { build::opposite(exprs, condition) }),
+        let (facts, is_split) = guard::facts_within(exprs, condition, outcome, &domain);
+        self.assumptions.extend(facts);
+        if is_split {
+            self.split.push(if outcome { condition } else { build::opposite(exprs, condition) });
         }
     }
 

@@ -212,6 +212,9 @@ struct Simplify {
     known: HashMap<Constraint, Option<bool>>,
 }
 
+/// More index conditions beside each other are left as they are.
+const MAX_PRUNED: usize = 12;
+
 impl Simplify {
     fn decide(&mut self, constraint: &Constraint) -> Option<bool> {
         if let Some(known) = self.known.get(constraint) {
@@ -232,6 +235,12 @@ impl Simplify {
         outcome
     }
 
+    /// `i >= j and i > j` becomes `i > j`; `Err(false)` if nothing satisfies it.
+    fn pruned(&self, exprs: &mut Exprs, id: CondId) -> Result<CondId, bool> {
+        let Some(rows) = guard::conjunction(exprs, id).filter(|rows| rows.len() <= MAX_PRUNED) else { return Ok(id) };
+        let Some(kept) = system::prune(rows.clone(), self.domain.known()) else { return Err(false) };
+        Ok(if kept.len() < rows.len() { guard::all(exprs, &kept).unwrap_or(id) } else { id })
+    }
     /// The condition without the parts that the domain decides: `Ok` if something is left.
     fn reduce(&mut self, exprs: &mut Exprs, id: CondId) -> Result<CondId, bool> {
         match exprs[id].clone() {
@@ -245,7 +254,10 @@ impl Simplify {
                 (Err(false), _) | (_, Err(false)) => Err(false),
                 (Err(true), other) | (other, Err(true)) => other,
                 (Ok(a), Ok(b)) if a == b => Ok(a),
-                (Ok(a), Ok(b)) => Ok(exprs.add_condition(Cond::And(a, b))),
+                (Ok(a), Ok(b)) => {
+                    let both = exprs.add_condition(Cond::And(a, b));
+                    self.pruned(exprs, both)
+                }
             },
             Cond::Or(a, b) => match (self.reduce(exprs, a), self.reduce(exprs, b)) {
                 (Err(true), _) | (_, Err(true)) => Err(true),

@@ -49,7 +49,7 @@ pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Defi
 }
 
 /// Gives what is nested and read at one place the ranges that its text would have there, those of its reader, if they are
-/// narrower. Says whether one changed.
+/// narrower, and excuses there what only the reader knows to be inside of its tensor. Says whether one changed.
 pub fn to_readers(program: &mut Program, context: &[Constraint]) -> bool {
     let mut reads: HashMap<TensorId, Vec<(usize, Vec<Affine>)>> = HashMap::new();
     for (place, definition) in program.definitions.iter().enumerate() {
@@ -65,14 +65,15 @@ pub fn to_readers(program: &mut Program, context: &[Constraint]) -> bool {
         let Some([(reader, subscripts)]) = once else { continue };
         let outputs: Option<Vec<usize>> = subscripts.iter().map(Affine::as_index).collect();
         let outputs = outputs.filter(|outputs| distinct(outputs.iter()).len() == outputs.len());
-        let Some(ranges) = outputs.and_then(|outputs| ranges_in(program, place, *reader, &outputs, context)) else {
+        let Some(read) = outputs.and_then(|outputs| as_read(program, place, *reader, &outputs, context)) else {
             continue;
         };
-        for (index, range) in program.definitions[place].indices.iter_mut().zip(ranges) {
-            if range != index.range && is_within(&range, &index.range) {
-                index.range = range;
-                changed = true;
-            }
+        let own = &program.definitions[place];
+        let mut pairs = read.indices.iter().zip(&own.indices);
+        let is_other = read.indices != own.indices || read.body != own.body;
+        if is_other && pairs.all(|(read, own)| is_within(&read.range, &own.range)) {
+            program.definitions[place] = read;
+            changed = true;
         }
     }
     changed
@@ -85,16 +86,19 @@ fn is_within(inner: &Range, outer: &Range) -> bool {
         && outer.high.iter().all(|old| inner.high.iter().any(|new| at_most(new, old)))
 }
 
-/// The ranges of a reduction's outputs, which are these indices of its reader, as the reader says.
-fn ranges_in(
+/// A nested definition whose outputs are these indices of its reader, with what the reader says of them.
+fn as_read(
     program: &mut Program,
     place: usize,
     reader: usize,
     outputs: &[usize],
     context: &[Constraint],
-) -> Option<Vec<Range>> {
+) -> Option<Definition> {
     let [own, reader] = [place, reader].map(|place| program.definitions[place].clone());
     let around = reader.indices.len();
+    let ranges = reader.indices.iter().enumerate().flat_map(|(position, index)| index.range.constraints(position));
+    let domain: Vec<Constraint> = context.iter().cloned().chain(ranges).collect();
+    let chosen = guard::facts_around(&mut program.exprs, reader.body, own.tensor, &domain);
     let reduced = (0..own.indices.len() - own.rank).map(|place| around + place);
     let map: Vec<Affine> = outputs.iter().copied().chain(reduced).map(Affine::index).collect();
     let moved = |rows: &[Constraint]| rows.iter().map(|row| row.with_indices(&map)).collect::<Vec<_>>();
@@ -104,12 +108,17 @@ fn ranges_in(
         indices: reader.indices.into_iter().chain(inner).collect(),
         rank: around,
         conditions: moved(&own.conditions),
-        assumptions: [reader.assumptions, reader.conditions, moved(&own.assumptions)].concat(),
+        assumptions: [reader.assumptions, reader.conditions, chosen, moved(&own.assumptions)].concat(),
         body: lift::remap(&mut program.exprs, own.body, &map),
         ..own
     };
-    let (narrowed, _) = lift::narrowed(program, &full, outputs, context).ok()?;
-    Some(narrowed.indices[..narrowed.rank].iter().map(|index| index.range.clone()).collect())
+    let mut own = program.definitions[place].clone();
+    let narrowed = lift::as_read(program, &full, outputs, context, own.body).ok()?;
+    let ranges = narrowed.indices.into_iter().map(|index| index.range);
+    own.indices[..own.rank].iter_mut().zip(ranges).for_each(|(index, range)| index.range = range);
+    own = Definition { assumptions: narrowed.assumptions, body: narrowed.body, ..own };
+    lift::drop_needless_assumptions(program, &mut own, context);
+    Some(own)
 }
 
 fn reduced_rows(definition: &Definition) -> Vec<Constraint> {

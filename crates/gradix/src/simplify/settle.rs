@@ -375,8 +375,8 @@ fn enclosing_box(
             true => Affine::constant(0),
             false => bound(program, &index, &domain, false)?,
         };
-        let last = bound_above(program, &definition.indices[position].range, &index, &domain)?;
-        extents.push((last - low.clone()).shift(1));
+        let end = end_above(program, &definition.indices[position].range, &index, &domain)?;
+        extents.push(end - low.clone());
         first.push(low);
     }
     Ok((first, extents))
@@ -407,16 +407,17 @@ fn is_time(program: &Program, atom: &Atom) -> bool {
     matches!(atom, Atom::Param(ParamId(p)) if matches!(program.params[*p as usize].kind, ParamKind::Time(_)))
 }
 
-/// The largest value of an index: its own bound in sizes where there is just one, otherwise what all of them say.
-fn bound_above(
+/// One more than the largest value of an index: by its own bound in sizes where there is just one, otherwise by what all of them
+/// say.
+fn end_above(
     program: &mut Program,
     range: &Range,
     index: &Affine,
     domain: &[Constraint],
 ) -> Result<Affine, Diagnostic> {
     match range.high.as_slice() {
-        [high] if !high.uses_indices() && !mentions_time(program, high) => Ok(high.clone()),
-        _ => Ok(-bound(program, &-index.clone(), domain, false)?),
+        [high] if !high.uses_indices() && !mentions_time(program, high) => Ok(high.shift(1)),
+        _ => Ok(-bound(program, &-index.shift(1), domain, false)?),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range,
     TensorId, TensorKind, circles, distinct, names,
 };
+use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
 /// Brings a program into its one canonical layout: inputs first; every nested definition right before
@@ -61,18 +62,26 @@ pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>,
 /// A bound that is the largest of several sizes is several lower bounds, and likewise above.
 fn flatten_bounds(program: &mut Program) {
     let Program { definitions, params, .. } = program;
-    let parts = |bound: &Affine, largest: bool| match bound.terms() {
-        [(Atom::Param(ParamId(p)), _)] if *bound == Affine::param(ParamId(*p)) => match &params[*p as usize].kind {
-            ParamKind::Largest(parts) if largest => parts.clone(),
-            ParamKind::Smallest(parts) if !largest => parts.clone(),
-            _ => vec![bound.clone()],
-        },
+    let parts = |bound: &Affine, largest: bool| match size_of(params, bound) {
+        Some(ParamKind::Largest(parts)) if largest => parts,
+        Some(ParamKind::Smallest(parts)) if !largest => parts,
         _ => vec![bound.clone()],
     };
     for index in definitions.iter_mut().flat_map(|d| d.indices[d.rank..].iter_mut()) {
         let Range { low, high } = &mut index.range;
         *low = distinct(low.iter().flat_map(|bound| parts(bound, true)));
         *high = distinct(high.iter().flat_map(|bound| parts(bound, false)));
+    }
+}
+
+/// What a size, or the negative of one, follows from.
+fn size_of(params: &[Param], bound: &Affine) -> Option<ParamKind> {
+    let [(Atom::Param(ParamId(p)), sign)] = bound.terms() else { return None };
+    let kind = &params[*p as usize].kind;
+    match *bound.offset() == Int::ZERO {
+        true if sign.is_one() => Some(kind.clone()),
+        true if *sign == Int::NEG_ONE => kind.opposite(),
+        _ => None,
     }
 }
 
