@@ -122,9 +122,11 @@ const CASES: &[(&str, &str)] = &[
     // What random programs found.
     ("conditions on sizes that excuse a product", "input w[3*N + 24]; x = if 1 == N or 1 >= N - 1 then prod[j in 0..N] w[3*N + 7*j + 18] else 2"),
     ("a product that its reader knows to be inside", "param M >= 0; input y[2]; x[i in 0..M] = prod[j in -1..2, k in -i..1, 6*j == 3*(k // 2 + k // 4)] y[k % 4]"),
+    ("a product with padding", "param N, M; input x[M - 1, M]; a = prod[i in 0..N] (if 0 <= -2*i then x[i, -2*i] else 0.25)"),
     ("a negative choice of an index", "param N >= 1; input x; w[i in 0..N] = -(if 0 <= 0 then i else 1) - x * -(if 0 <= -1 then 1 else 0)"),
     ("padding that is outside where it is not used", "param N >= 1; input x[2*N - 1]; y[j in 0..2*N - 1] = (prod[d in 0..=j] x[wrap(1 - j)]) * x[j]"),
     ("a sum without one index of a product", "param N; input x[M, M - 1]; w = prod[z in 1..N, z != 2] x[1, 2]"),
+    ("a sum over a clamped row", "input s[N, 4, M + N], x[M]; f[i in 0..N, z in 0..M] = if 0 < s[1, clamp(z), 1] then sum[d in z..1] x[d] else 1"),
     ("parts of parts under a clamp", "param N >= 1; input x[N, N], y; w[l in 0..N, i in 0..N] = max[j in l - 1..=l + 1] y; a[i in 0..N] = x[1, 1]; g[i, j in 0..N - 1] = sum[k, k % 2 == 1] (k + x[i, clamp(2*j)]) * a[k]"),
     ("a zeroth power of a quotient", "input x[N]; f[i] = (i / x[i])^0"),
     ("a repeated term of an empty range", "input x[N + 1]; f[i in 0..N] = sum[j in 0..=i] x[i + 1]^2"),

@@ -10,7 +10,7 @@
 //! sum[k in 5..3] x[k]                 0                           no point
 //! ```
 
-use crate::domain::{guard, system};
+use crate::domain::{bounds, guard, system};
 use crate::lift;
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
@@ -48,8 +48,8 @@ pub fn narrow(program: &mut Program, context: &[Constraint], open: &dyn Fn(&Defi
     changed
 }
 
-/// Gives what is nested and read at one place the ranges that its text would have there, those of its reader, if they are
-/// narrower, and excuses there what only the reader knows to be inside of its tensor. Says whether one changed.
+/// Gives what is nested and read at one place the ranges that its text would have there, those of its reader, unless they
+/// are wider, and excuses there what only the reader knows to be inside of its tensor. Says whether one changed.
 pub fn to_readers(program: &mut Program, context: &[Constraint]) -> bool {
     let mut reads: HashMap<TensorId, Vec<(usize, Vec<Affine>)>> = HashMap::new();
     for (place, definition) in program.definitions.iter().enumerate() {
@@ -68,10 +68,10 @@ pub fn to_readers(program: &mut Program, context: &[Constraint]) -> bool {
         let Some(read) = outputs.and_then(|outputs| as_read(program, place, *reader, &outputs, context)) else {
             continue;
         };
-        let own = &program.definitions[place];
-        let mut pairs = read.indices.iter().zip(&own.indices);
+        let own = program.definitions[place].clone();
         let is_other = read.indices != own.indices || read.body != own.body;
-        if is_other && pairs.all(|(read, own)| is_within(&read.range, &own.range)) {
+        let is_wider = read.indices.iter().zip(&own.indices).any(|(read, own)| is_wider(&read.range, &own.range));
+        if is_other && !is_wider && (stays_inside(program, &read, context) || !stays_inside(program, &own, context)) {
             program.definitions[place] = read;
             changed = true;
         }
@@ -79,11 +79,15 @@ pub fn to_readers(program: &mut Program, context: &[Constraint]) -> bool {
     changed
 }
 
-/// Whether every bound of the outer range is plainly kept by a bound of the inner one.
-fn is_within(inner: &Range, outer: &Range) -> bool {
-    let at_most = |a: &Affine, b: &Affine| (b.clone() - a.clone()).as_constant().is_some_and(|n| *n >= Int::ZERO);
-    outer.low.iter().all(|old| inner.low.iter().any(|new| at_most(old, new)))
-        && outer.high.iter().all(|old| inner.high.iter().any(|new| at_most(new, old)))
+/// Whether a bound of the inner range is plainly past all of the outer one.
+fn is_wider(outer: &Range, inner: &Range) -> bool {
+    let is_less = |a: &Affine, b: &Affine| (b.clone() - a.clone()).as_constant().is_some_and(|n| *n > Int::ZERO);
+    inner.low.iter().any(|low| outer.low.iter().all(|other| is_less(other, low)))
+        || inner.high.iter().any(|high| outer.high.iter().all(|other| is_less(high, other)))
+}
+
+fn stays_inside(program: &mut Program, definition: &Definition, context: &[Constraint]) -> bool {
+    bounds::stays_inside(program, definition.body, &[context, &definition.domain()].concat())
 }
 
 /// A nested definition whose outputs are these indices of its reader, with what the reader says of them.
