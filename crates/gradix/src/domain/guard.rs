@@ -76,7 +76,8 @@ pub fn facts_around(exprs: &mut Exprs, root: ExprId, tensor: TensorId, domain: &
         if let Expr::Select(c, a, b) = exprs[at]
             && reads[&a] + reads[&b] == 1
         {
-            known.extend(facts_within(exprs, c, reads[&a] == 1, domain).0);
+            let around = [domain, known.as_slice()].concat();
+            known.extend(facts_within(exprs, c, reads[&a] == 1, &around).0);
         }
         match exprs.operands(at).into_iter().find(|operand| reads[operand] == 1) {
             Some(next) => at = next,

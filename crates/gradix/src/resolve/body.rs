@@ -10,8 +10,8 @@ use crate::lift;
 use crate::program::build;
 use crate::program::fold::Pieces;
 use crate::program::{
-    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Program, Range, ReduceOp, Tensor,
-    TensorId, TensorKind, UnaryOp,
+    Affine, BinaryOp, Cond, CondId, Constraint, Definition, Expr, ExprId, Index, Program, Range, ReduceOp, TensorId,
+    TensorKind, UnaryOp,
 };
 use crate::scalar::{self, Derivative, Function};
 use crate::syntax::FUNCTIONS;

@@ -44,7 +44,7 @@ impl Frame {
     /// Notes that a condition has this outcome from here on, for sizes that satisfy `context`.
     pub(super) fn assume(&mut self, exprs: &mut Exprs, condition: CondId, outcome: bool, context: &[Constraint]) {
         let ranges = self.indices.iter().enumerate().flat_map(|(depth, index)| index.range.constraints(depth));
-        let domain: Vec<Constraint> = context.iter().cloned().chain(ranges).collect();
+        let domain: Vec<Constraint> = context.iter().chain(&self.assumptions).cloned().chain(ranges).collect();
         let (facts, is_split) = guard::facts_within(exprs, condition, outcome, &domain);
         self.assumptions.extend(facts);
         if is_split {

@@ -33,6 +33,7 @@ pub fn factor(program: &mut Program, sum: &Definition, context: &[Constraint]) -
 pub fn is_risky(program: &mut Program, id: ExprId, divides: bool, domain: &[Constraint]) -> bool {
     divides && (reads(&program.exprs, id) || can_vanish(&program.exprs, id, domain))
         || has_pole(&program.exprs, id)
+        || is_infinite(&program.exprs, id)
         || reads_empty_extreme(program, id)
         || !bounds::stays_inside(program, id, domain)
 }
@@ -85,11 +86,25 @@ fn reads_empty_extreme(program: &Program, root: ExprId) -> bool {
     false
 }
 
-/// Whether an infinite number that reads nothing, or a choice of such ones, is a factor of an expression.
+/// Whether an infinite number is a factor or term of an expression, or of a branch of a choice.
 fn is_infinite(exprs: &Exprs, root: ExprId) -> bool {
     let number = |id: &ExprId| exprs.as_constant(*id).is_some_and(|number| !number.is_finite());
-    let parts = Product::of(exprs, root);
-    parts.parts().any(|(part, _)| !reads(exprs, part) && exprs.postorder(part).iter().any(number))
+    let (mut pending, mut seen) = (vec![root], HashSet::new());
+    while let Some(id) = pending.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match exprs[id] {
+            Expr::Unary(UnaryOp::Neg, a) => pending.push(a),
+            Expr::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div, a, b)
+            | Expr::Select(_, a, b) => {
+                pending.extend([a, b]);
+            }
+            _ if !reads(exprs, id) && exprs.postorder(id).iter().any(number) => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 fn is_extreme(definition: &Definition) -> bool {

@@ -1,13 +1,12 @@
 //! The one canonical layout of a program, so that equal programs are equal values.
 
-use crate::domain::system;
+use crate::domain::{extent, system};
 use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range,
     TensorId, TensorKind, circles, distinct, names,
 };
-use gradix_int::Int;
 use std::collections::{HashMap, HashSet};
 
 /// Brings a program into its one canonical layout: inputs first; every nested definition right before
@@ -62,26 +61,10 @@ pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>,
 /// A bound that is the largest of several sizes is several lower bounds, and likewise above.
 fn flatten_bounds(program: &mut Program) {
     let Program { definitions, params, .. } = program;
-    let parts = |bound: &Affine, largest: bool| match size_of(params, bound) {
-        Some(ParamKind::Largest(parts)) if largest => parts,
-        Some(ParamKind::Smallest(parts)) if !largest => parts,
-        _ => vec![bound.clone()],
-    };
     for index in definitions.iter_mut().flat_map(|d| d.indices[d.rank..].iter_mut()) {
         let Range { low, high } = &mut index.range;
-        *low = distinct(low.iter().flat_map(|bound| parts(bound, true)));
-        *high = distinct(high.iter().flat_map(|bound| parts(bound, false)));
-    }
-}
-
-/// What a size, or the negative of one, follows from.
-fn size_of(params: &[Param], bound: &Affine) -> Option<ParamKind> {
-    let [(Atom::Param(ParamId(p)), sign)] = bound.terms() else { return None };
-    let kind = &params[*p as usize].kind;
-    match *bound.offset() == Int::ZERO {
-        true if sign.is_one() => Some(kind.clone()),
-        true if *sign == Int::NEG_ONE => kind.opposite(),
-        _ => None,
+        *low = distinct(std::mem::take(low).into_iter().flat_map(|bound| extent::flattened(params, bound, false)));
+        *high = distinct(std::mem::take(high).into_iter().flat_map(|bound| extent::flattened(params, bound, true)));
     }
 }
 
