@@ -1,7 +1,7 @@
 //! Sizes that are the smallest or largest of others.
 
 use crate::domain::system;
-use crate::program::{Affine, Atom, Constraint, Param, ParamId, ParamKind, Program, distinct};
+use crate::program::{Affine, Atom, Constraint, Param, ParamId, ParamKind, Program, distinct, flattened};
 use gradix_int::Int;
 
 /// The smallest (or largest) of several expressions in params: one of them if that is always the one,
@@ -10,7 +10,7 @@ pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affi
     // Only that sizes are not too small counts, so that the form does not depend on the order of declarations.
     let is_lower = |fact: &&Constraint| matches!(fact.affine.terms(), [(Atom::Param(_), c)] if *c > Int::ZERO);
     let context: Vec<Constraint> = program.facts.iter().filter(is_lower).cloned().collect();
-    let mut kept = distinct(parts.into_iter().flat_map(|part| flattened(&program.params, part, smallest)));
+    let mut kept = distinct(parts.into_iter().flat_map(|part| flattened(&program.params, &part, smallest)));
     for position in (0..kept.len()).rev() {
         let beaten = |other: &Affine| {
             let (low, high) = if smallest { (other, &kept[position]) } else { (&kept[position], other) };
@@ -29,23 +29,6 @@ pub fn extent(program: &mut Program, parts: Vec<Affine>, smallest: bool) -> Affi
         Some(opposite) => -derived(program, opposite),
         None => derived(program, kind),
     }
-}
-
-/// `min(a, b) + c` as parts of a `min`: `a + c` and `b + c`; other parts as they are.
-pub fn flattened(params: &[Param], part: Affine, smallest: bool) -> Vec<Affine> {
-    let parts = match follows_from(params, &part) {
-        Some(ParamKind::Smallest(parts)) if smallest => parts,
-        Some(ParamKind::Largest(parts)) if !smallest => parts,
-        _ => return vec![part],
-    };
-    parts.iter().map(|of| of.shift(part.offset().clone())).collect()
-}
-
-/// What a size, or the negative of one, follows from, whatever is added to it.
-fn follows_from(params: &[Param], bound: &Affine) -> Option<ParamKind> {
-    let [(Atom::Param(ParamId(p)), sign)] = bound.terms() else { return None };
-    let kind = &params[*p as usize].kind;
-    if sign.is_one() { Some(kind.clone()) } else { kind.opposite().filter(|_| *sign == Int::NEG_ONE) }
 }
 
 /// The size of this kind, a new one if there is none.

@@ -337,6 +337,25 @@ impl Range {
         let low = each(&self.low);
         Range { low, high: each(&self.high) }
     }
+
+    /// The same where a bound that is the smallest or largest of sizes is several.
+    pub fn flattened(&self, params: &[Param]) -> Self {
+        let each = |bounds: &[Affine], smallest| distinct(bounds.iter().flat_map(|b| flattened(params, b, smallest)));
+        Range { low: each(&self.low, false), high: each(&self.high, true) }
+    }
+}
+
+/// `min(a, b) + c` as parts of a `min`: `a + c` and `b + c`; other parts as they are.
+pub fn flattened(params: &[Param], part: &Affine, smallest: bool) -> Vec<Affine> {
+    let [(Atom::Param(ParamId(p)), sign)] = part.terms() else { return vec![part.clone()] };
+    let kind = &params[*p as usize].kind;
+    let kind = if sign.is_one() { Some(kind.clone()) } else { kind.opposite().filter(|_| *sign == Int::NEG_ONE) };
+    let moved = |parts: &[Affine]| parts.iter().map(|of| of.shift(part.offset().clone())).collect();
+    match kind {
+        Some(ParamKind::Smallest(parts)) if smallest => moved(&parts),
+        Some(ParamKind::Largest(parts)) if !smallest => moved(&parts),
+        _ => vec![part.clone()],
+    }
 }
 
 /// Each once, in order.

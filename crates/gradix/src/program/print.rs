@@ -313,7 +313,11 @@ impl<'a> Printer<'a> {
     /// Whether the bare uses of a variable tell this range.
     fn is_told(&self, variable: usize, range: &Range) -> bool {
         let uses = &self.uses[variable];
-        !uses.is_empty() && uses.iter().all(|extent| Range::extent(extent.clone()) == *range)
+        let tells = |extent: &Affine| {
+            let told = Range::extent(extent.clone());
+            told == *range || told.flattened(self.params) == *range
+        };
+        !uses.is_empty() && uses.iter().all(tells)
     }
 
     fn range(&self, range: &Range) -> ast::Range {

@@ -1,11 +1,11 @@
 //! The one canonical layout of a program, so that equal programs are equal values.
 
-use crate::domain::{extent, system};
+use crate::domain::system;
 use crate::lift;
 use crate::program::expr::{Rewriter, Rules};
 use crate::program::{
     Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Index, Param, ParamId, ParamKind, Program, Range,
-    TensorId, TensorKind, circles, distinct, names,
+    TensorId, TensorKind, circles, names,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -62,9 +62,7 @@ pub fn tidy(program: &mut Program, prune: bool) -> (HashMap<TensorId, TensorId>,
 fn flatten_bounds(program: &mut Program) {
     let Program { definitions, params, .. } = program;
     for index in definitions.iter_mut().flat_map(|d| d.indices[d.rank..].iter_mut()) {
-        let Range { low, high } = &mut index.range;
-        *low = distinct(std::mem::take(low).into_iter().flat_map(|bound| extent::flattened(params, bound, false)));
-        *high = distinct(std::mem::take(high).into_iter().flat_map(|bound| extent::flattened(params, bound, true)));
+        index.range = index.range.flattened(params);
     }
 }
 
