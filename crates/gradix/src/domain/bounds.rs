@@ -29,17 +29,18 @@ pub struct Violation {
     pub sizes: Vec<(ParamId, Int)>,
 }
 
-/// Subscripts that leave their tensors for all sizes that the context allows: for those that let the definition be
-/// computed at all, and for those for which no argument and no result is empty.
+/// Subscripts that leave their tensors for all sizes that the context allows and for which no argument is empty: for those
+/// that let the definition be computed at all, and for those for which no result is empty.
 pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
     let mut found = Vec::new();
-    let outside = program.inputs().chain(program.outputs.iter().copied());
-    let filled = outside.flat_map(|id| &program[id].extents).map(|extent| Constraint::non_negative(extent.shift(-1)));
-    let given: Vec<Constraint> = context.iter().cloned().chain(filled).collect();
+    let filled = |id: TensorId| program[id].extents.iter().map(|extent| Constraint::non_negative(extent.shift(-1)));
+    let nonempty: Vec<Constraint> = context.iter().cloned().chain(program.inputs().flat_map(filled)).collect();
+    let results = program.outputs.iter().flat_map(|id| filled(*id));
+    let given: Vec<Constraint> = nonempty.iter().cloned().chain(results).collect();
     for (definition, place) in open_places(program, context) {
         for side in place.outside(program) {
             let rows = [context, &place.domain, &[side]].concat();
-            if happens_always(&rows, &[context, &place.reached].concat(), &given) {
+            if happens_always(&rows, &[nonempty.as_slice(), &place.reached].concat(), &given) {
                 found.extend(witness(definition, &place, &rows));
                 break;
             }

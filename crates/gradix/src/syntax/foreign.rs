@@ -476,11 +476,14 @@ impl<'a> Line<'a> {
         if at >= to || !self.is_infix_if(at) {
             return Some(self.text(from, to).to_string());
         }
-        let otherwise = self.until(at + 1, |kind| matches!(kind, TokenKind::Then | TokenKind::Else));
-        if self.kind(otherwise) != TokenKind::Else || otherwise >= to {
+        let otherwise = self.until(at + 1, |kind| matches!(kind, TokenKind::Then | TokenKind::Else)).min(to);
+        let (condition, value) = (self.text(at + 1, otherwise), self.text(from, at));
+        if otherwise == to && !condition.is_empty() {
+            return Some(format!("if {condition} then {value} else 0"));
+        }
+        if self.kind(otherwise) != TokenKind::Else {
             return None;
         }
-        let (condition, value) = (self.text(at + 1, otherwise), self.text(from, at));
         Some(format!("if {condition} then {value} else {}", self.condition_first(otherwise + 1, to)?))
     }
 
