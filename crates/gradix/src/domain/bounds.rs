@@ -49,10 +49,38 @@ pub fn certain(program: &Program, context: &[Constraint]) -> Vec<Violation> {
     found
 }
 
+/// What a subscript asks of the sizes.
+#[derive(Clone, Debug)]
+pub struct Requirement {
+    /// What they have to satisfy.
+    pub row: Constraint,
+    /// The tensor in whose definition the subscript stands.
+    definition: TensorId,
+    access: ExprId,
+}
+
+impl Requirement {
+    /// A note at its place where it keeps a size small, which is seldom meant.
+    pub fn note(&self, program: &Program, places: &Places) -> Option<Diagnostic> {
+        let [(Atom::Param(ParamId(size)), factor)] = self.row.affine.terms() else { return None };
+        if *factor > Int::ZERO {
+            return None;
+        }
+        let span = *places.accesses.get(&(self.definition, self.access))?;
+        let most = self.row.affine.offset().clone() / -factor.clone();
+        let message = format!("this subscript requires {} <= {most}", program.params[*size as usize].name);
+        Some(Diagnostic::error("out-of-bounds", message).as_note().at(span).hint(STAY_INSIDE))
+    }
+}
+
+const STAY_INSIDE: &str =
+    "narrow the range of an index, guard the access with 'if', or use pad, clamp, wrap or reflect";
+
 /// Adds to the facts of a program what its subscripts ask of the sizes, and gives it. `known` are facts of that kind already.
-pub fn require(program: &mut Program, known: &[Constraint]) -> Vec<Constraint> {
+pub fn require(program: &mut Program, known: &[Constraint]) -> Vec<Requirement> {
     let found = requirements(program, &program.size_context());
-    add_facts(program, &[known, &found].concat());
+    let rows: Vec<Constraint> = found.iter().map(|asked| asked.row.clone()).collect();
+    add_facts(program, &[known, &rows].concat());
     found
 }
 
@@ -96,20 +124,20 @@ fn is_lower_bound(fact: &Constraint, id: ParamId) -> bool {
 /// f[i in 0..M] = g[2 - 2*i]          with g[3]: M <= 2
 /// y[i in 0..N] = x[i + 1]            with x[M]: M >= N + 1 or N <= 0, which is no constraint
 /// ```
-pub fn requirements(program: &Program, context: &[Constraint]) -> Vec<Constraint> {
-    let mut known = context.to_vec();
+pub fn requirements(program: &Program, context: &[Constraint]) -> Vec<Requirement> {
+    let (mut known, mut found) = (context.to_vec(), Vec::new());
     // What one place requires can leave a single constraint of what another does.
     loop {
-        let before = known.len();
-        require_each(program, &mut known);
-        if known.len() == before {
-            return known.split_off(context.len());
+        let before = found.len();
+        require_each(program, &mut known, &mut found);
+        if found.len() == before {
+            return found;
         }
     }
 }
 
-fn require_each(program: &Program, known: &mut Vec<Constraint>) {
-    for (_, place) in open_places(program, known) {
+fn require_each(program: &Program, known: &mut Vec<Constraint>, found: &mut Vec<Requirement>) {
+    for (definition, place) in open_places(program, known) {
         for side in place.outside(program) {
             let rows = [known.as_slice(), &place.domain, std::slice::from_ref(&side)].concat();
             if let Some(row) = single_requirement(&rows, known)
@@ -117,7 +145,8 @@ fn require_each(program: &Program, known: &mut Vec<Constraint>) {
                 && !extent::mentions_derived_size(program, &row.affine)
                 && !system::is_empty(&[known.as_slice(), std::slice::from_ref(&row)].concat())
             {
-                known.push(row);
+                known.push(row.clone());
+                found.push(Requirement { row, definition: definition.tensor, access: place.access });
             }
         }
     }
@@ -401,8 +430,7 @@ impl Violation {
                 ),
             },
         );
-        Diagnostic::error("out-of-bounds", message)
-            .hint("narrow the range of an index, guard the access with 'if', or use pad, clamp, wrap or reflect")
+        Diagnostic::error("out-of-bounds", message).hint(STAY_INSIDE)
     }
 }
 

@@ -97,7 +97,9 @@ fn resolve_given(ast: &Ast, fixed: &[(String, Int)], least: &[(String, Int)]) ->
     }
     let known = least.iter().filter_map(|(name, least)| Some(lower_bound(of_name(name)?, least)));
     places.implied = known.collect();
-    places.implied.extend(bounds::require(&mut program, &places.implied));
+    let asked = bounds::require(&mut program, &places.implied);
+    places.notes.extend(asked.iter().filter_map(|asked| asked.note(&program, &places)).collect::<Vec<_>>());
+    places.implied.extend(asked.into_iter().map(|asked| asked.row));
     Ok(Resolved { program, places })
 }
 

@@ -30,7 +30,7 @@ fn subscripts_that_leave_are_found_and_no_others() {
         let domain = [context.as_slice(), &program.definitions[0].domain()].concat();
         let never = stays_inside(&mut program, body, &domain);
         let always = !certain(&program, &context).is_empty();
-        let required = requirements(&program, &context);
+        let required: Vec<_> = requirements(&program, &context).into_iter().map(|asked| asked.row).collect();
         let open = Open::of(&program, &[]);
         for sizes in sizes(&program) {
             let points = of_definition(&program.definitions[0], &sizes);
