@@ -176,9 +176,15 @@ impl Directions {
         found
     }
 
-    /// Those with the output `last` come last.
+    /// Those with the output `last` come last, and rise with it: so neighbours along it are neighbours of the part.
     fn ordered(mut self, last: Option<usize>) -> Self {
         let Some(last) = last else { return self };
+        for (place, direction) in self.basis.iter_mut().enumerate() {
+            if direction.coefficient(&Atom::Index(last as u32)) < Int::ZERO {
+                *direction = -direction.clone();
+                self.made.iter_mut().for_each(|made| made[place] = -made[place].clone());
+            }
+        }
         let mut order: Vec<usize> = (0..self.basis.len()).collect();
         order.sort_by_key(|&d| self.basis[d].uses_index(last));
         self.basis = order.iter().map(|&d| self.basis[d].clone()).collect();
