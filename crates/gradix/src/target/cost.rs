@@ -137,6 +137,8 @@ pub const LEAST_ADDITIONS: f64 = 1.0;
 pub const GAIN_SHARE: f64 = 0.02;
 /// The same for a pointwise part that is a single number: it stands before all that need it.
 pub const NUMBER_GAIN_SHARE: f64 = 0.25;
+/// Another order of the indices of a reduction has to go through less than this share of the values.
+pub const REORDERED_VISITS_SHARE: f64 = 0.5;
 /// Another way to split a sum has to cost less than this share of the best so far.
 pub const SPLIT_COST_SHARE: f64 = 0.99;
 /// Windows are taken apart where they are this share of all work: it makes several definitions of one.
