@@ -16,19 +16,22 @@ use gradix_int::Int;
 
 /// Reorders the indices of reductions, and says whether one changed.
 pub fn reorder(program: &mut Program, sizes: &[f64], context: &[Constraint]) -> bool {
-    let mut changed = false;
+    let (mut changed, mut next) = (false, program.clone());
     for place in 0..program.definitions.len() {
         let site = program.definitions[place].clone();
         let before = visits(&site, sizes);
         let inner = site.rank + 1..site.indices.len();
         let moved = inner.filter(|index| moves(&site, *index));
-        let others: Vec<Definition> = moved.filter_map(|index| outermost(program, &site, index, context)).collect();
+        let others: Vec<Definition> = moved.filter_map(|index| outermost(&mut next, &site, index, context)).collect();
         let priced = others.into_iter().map(|other| (visits(&other, sizes), other));
         let best = priced.min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((_, other)) = best.filter(|(after, _)| *after < cost::REORDERED_VISITS_SHARE * before) {
-            program.definitions[place] = other;
+            next.definitions[place] = other;
             changed = true;
         }
+    }
+    if changed {
+        *program = next;
     }
     changed
 }
