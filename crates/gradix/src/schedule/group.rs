@@ -215,7 +215,7 @@ impl Grouping<'_> {
             let divided = rank > 1 && is_divided(definition, slab);
             let across = if divided || lanes == Some(slab) { cost::LANES_PENALTY } else { 0.0 };
             let again = self.shared(definition, slab) * size.min(items);
-            let split = self.split_lines(position, slab);
+            let split = self.split_lines(position, slab, &[]);
             let rows = if definition.reduction.is_none() { split } else { 0.0 };
             let outer = slab as f64 * cost::INNER_INDEX_PENALTY;
             let cost = few + across + again + outer + elements * parts as f64 + rows - gain;
@@ -241,8 +241,8 @@ impl Grouping<'_> {
     }
 
     /// The elements of rows past the cache that are cut short, as slabs have a few neighbours each: lines are read again, or
-    /// rows are no streams.
-    fn split_lines(&self, position: usize, slab: usize) -> f64 {
+    /// rows are no streams. What the group itself makes is at hand, and what is no result need not be stored.
+    fn split_lines(&self, position: usize, slab: usize, members: &[usize]) -> f64 {
         let (definition, size) = (&self.program.definitions[position], self.sizes[position][slab]);
         let line = (self.target.line_bytes / Real::F64.bytes()) as f64;
         // What is copied is read and written in blocks.
@@ -254,12 +254,21 @@ impl Grouping<'_> {
             some if some < cost::DIVIDED_LANE_VALUES => 1.0,
             _ => return 0.0,
         };
+        let made = |tensor: TensorId| members.iter().any(|member| self.tensor(*member) == tensor);
         let beside = |s: &[Affine]| s.len() > 1 && s.last().is_some_and(|last| last.uses_index(slab));
-        let read = self.program.exprs.accesses(definition.body).filter(|(_, subscripts)| beside(subscripts));
-        let written = (slab + 1 == definition.rank && slab > 0).then_some(definition.tensor);
-        let tensors = read.map(|(tensor, _)| tensor).chain(written);
-        let elements = tensors.map(|tensor| self.program[tensor].elements(self.estimate));
-        again * elements.filter(|elements| *elements > self.target.l2_elements(1.0)).sum::<f64>()
+        let accesses = self.program.exprs.accesses(definition.body);
+        let read =
+            accesses.filter(|(tensor, s)| beside(s) && !made(*tensor)).map(|(tensor, s)| self.reached(tensor, s));
+        let is_row = slab + 1 == definition.rank && slab > 0 && self.program.outputs.contains(&definition.tensor);
+        let written = is_row.then(|| self.program[definition.tensor].elements(self.estimate));
+        let past = |elements: &f64| *elements > self.target.l2_elements(1.0);
+        again * read.chain(written).filter(past).sum::<f64>()
+    }
+
+    /// The elements that an access reaches in all: those of one step, of a recurrence.
+    fn reached(&self, tensor: TensorId, subscripts: &[Affine]) -> f64 {
+        let dimensions = self.program[tensor].extents.iter().zip(subscripts).filter(|(_, s)| s.uses_indices());
+        dimensions.map(|(extent, _)| extent.estimate(&[], self.estimate).max(0.0)).product()
     }
 
     /// The bounds of an index in sizes, if it has one of each; an index of a reduction may have others besides.
@@ -313,7 +322,7 @@ impl Grouping<'_> {
                 next.parts = if next.parts == 0 { parts } else { next.parts.min(parts) };
                 next.cost += elements * parts as f64;
             }
-            next.split += self.split_lines(position, slab);
+            next.split += self.split_lines(position, slab, &draft.members);
             if !same {
                 next.cost += cost::SOME_SLABS_PENALTY;
             }

@@ -194,6 +194,9 @@ pub const WORK_PER_PRELUDE: f64 = 100.0;
 pub const MIDDLE: f64 = 0.5;
 /// Where else, if nothing is left there.
 pub const BESIDE_MIDDLE: [f64; 2] = [0.75, 0.25];
+/// The fewest terms in the middle of a turn that goes on from the sums of another, unless it has none there: each sum is read and stored
+/// once more.
+pub const TURN_TERMS: f64 = 8.0;
 /// A border with as many vectors along it is cut again, so that they have no conditions: an edge of a field of 256 x 256 then takes a
 /// tenth of the time.
 pub const EDGE_VECTORS: f64 = 4.0;

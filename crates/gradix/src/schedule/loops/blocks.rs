@@ -48,15 +48,14 @@ fn grouped(looping: &Looping, placed: &Placed) -> Option<(usize, Int)> {
     let mut affines: Vec<Affine> = placed.conditions.iter().map(|c| c.affine.clone()).collect();
     looping.exprs.visit_affines(placed.body, &mut |affine| affines.push(affine.clone()));
     affines.extend(placed.ranges.iter().flat_map(|range| range.low.iter().chain(&range.high)).cloned());
-    let found = outputs.iter().enumerate().filter_map(|(position, variable)| {
+    outputs.iter().enumerate().rev().find_map(|(position, variable)| {
         let atoms = affines.iter().flat_map(Affine::terms).map(|(atom, _)| atom);
         let mut quotients = atoms.filter(|atom| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(*variable)));
         let Atom::Floor(inner, size) = quotients.next()? else { return None };
         let whole = Affine::index(*variable);
         let same = quotients.all(|other| matches!(other, Atom::Floor(i, s) if i == inner && s == size));
         (**inner == whole && same && !size.is_zero()).then(|| (position, size.clone()))
-    });
-    found.last()
+    })
 }
 
 fn split(looping: &mut Looping, placed: Placed, making: &mut Making, position: usize, size: Int) -> Placed {

@@ -336,7 +336,14 @@ fn piece(
         }
     }
     let here = [known, part].concat();
-    let terms = terms.iter().map(|range| system::without_idle_bounds(range, &here)).collect();
+    let own = &placed.variables[..placed.outputs];
+    let moves = |range: &Range| range.low.iter().chain(&range.high).any(|b| own.iter().any(|v| b.uses_index(*v)));
+    // Slabs stay as they stand: sums over them run within the loops of others.
+    let terms = terms.iter().map(|range| match part.is_empty() && !moves(range) {
+        true => range.clone(),
+        false => system::without_idle_bounds(range, &here),
+    });
+    let terms = terms.collect();
     let domain = [here, term_domain(placed)].concat();
     let exprs = &mut looping.exprs;
     let conditional = exprs.postorder(placed.body).iter().any(|id| matches!(exprs[*id], Expr::Select(..)));

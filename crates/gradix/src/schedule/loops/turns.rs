@@ -6,13 +6,15 @@
 //!                                                                dx[k] += sum[i in k + 60..64] dy[i] * h[k + 64 - i]
 //! ```
 //!
-//! So turns of `wrap` are told apart by the bounds of loops. The value with the most terms comes first: others have few points.
+//! So turns of `wrap` are told apart by the bounds of loops. The value with the most terms comes first. Others have many terms for what
+//! they read and store again, or terms at a border only; windows of few terms in each row are left as they are.
 
 use super::place::Placed;
 use super::{Looping, Making};
 use crate::domain::system;
 use crate::lift;
 use crate::program::{Affine, Atom, Constraint, ReduceOp};
+use crate::target::cost;
 use gradix_int::Int;
 
 /// The most values that are written out: once round at either end.
@@ -30,6 +32,10 @@ pub fn turns(looping: &mut Looping, placed: Placed, making: &Making) -> Vec<Plac
         value += Int::ONE;
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let pays = |terms: &f64| !(1.0..cost::TURN_TERMS).contains(terms);
+    if !found[1..].iter().all(|(terms, _)| pays(terms)) {
+        return vec![placed];
+    }
     let accumulate =
         |(place, (_, turn)): (usize, (f64, Placed))| Placed { accumulate: turn.accumulate || place > 0, ..turn };
     found.into_iter().enumerate().map(accumulate).collect()
