@@ -192,12 +192,13 @@ impl Directions {
         found
     }
 
-    /// Those with the output `last` come last, and rise with it, or with another if `last` has fewer values: so neighbours
+    /// Those with the output `last` come last, and do not fall both along it and along that of the most values: so neighbours
     /// along it are neighbours of the part.
     fn ordered(mut self, last: Option<usize>, definition: &Definition) -> Self {
         let Some(last) = last else { return self };
         for (place, direction) in self.basis.iter_mut().enumerate() {
-            if direction.coefficient(&Atom::Index(longest(direction, last, definition) as u32)) < Int::ZERO {
+            let falls = |output: usize| direction.coefficient(&Atom::Index(output as u32)) < Int::ZERO;
+            if falls(last) && falls(longest(direction, last, definition)) {
                 *direction = -direction.clone();
                 self.made.iter_mut().for_each(|made| made[place] = -made[place].clone());
             }
