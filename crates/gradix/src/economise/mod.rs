@@ -34,6 +34,7 @@ mod little;
 mod number;
 mod orient;
 mod part;
+mod reorder;
 mod repeats;
 mod rewrite;
 mod share;
@@ -107,6 +108,10 @@ fn economised(program: &Program, assumed: &HashMap<String, f64>, large: f64) -> 
     let mut best = settled(prepared(program)?)?;
     let sizes = work::sizes(&best, assumed);
     if orient::orient(&mut best, &sizes) {
+        best = settled(best)?;
+    }
+    let context = best.size_context();
+    if reorder::reorder(&mut best, &sizes, &context) {
         best = settled(best)?;
     }
     let mut before = works(&best, assumed);

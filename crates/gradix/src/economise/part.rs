@@ -47,12 +47,13 @@ pub fn part(
     let plain = Part { definition, subscripts: bare };
     let occurring = occurring(program, &plain.definition);
     let last = kept.iter().position(|&new| outer[new] + 1 == site.rank);
-    let short = Directions::shortest(occurring.clone()).ordered(last);
+    let short = Directions::shortest(occurring.clone()).ordered(last, &plain.definition);
     if occurring.is_empty() || short.basis.len() > kept.len() {
         return Some(plain);
     }
     // The combinations as they occur, and short ones: rather those whose ranges are independent of each other.
-    let own = (occurring.len() == short.basis.len()).then(|| Directions::own(occurring).ordered(last));
+    let own =
+        (occurring.len() == short.basis.len()).then(|| Directions::own(occurring).ordered(last, &plain.definition));
     let fewer = short.basis.len() < kept.len();
     if !fewer && is_free(&plain.definition) {
         return Some(plain);
@@ -139,6 +140,21 @@ struct Directions {
     made: Vec<Vec<Int>>,
 }
 
+/// Of the outputs in a direction with `last`, that of the most values: sizes are more than any number, and `last` is before its equals.
+fn longest(direction: &Affine, last: usize, definition: &Definition) -> usize {
+    let count = |output: usize| match definition.indices[output].range.high.as_slice() {
+        [high] => high.as_constant().cloned(),
+        _ => None,
+    };
+    let shorter = |than: usize, output: &usize| match (count(than), count(*output)) {
+        (Some(few), many) => many.is_none_or(|many| many > few),
+        (None, _) => false,
+    };
+    let outputs = (0..definition.rank).filter(|output| direction.uses_index(*output));
+    outputs
+        .fold(last, |found, output| if direction.uses_index(last) && shorter(found, &output) { output } else { found })
+}
+
 /// The combinations of outputs that occur in a definition, as multiples of which all can be written.
 fn occurring(program: &Program, definition: &Definition) -> Vec<Affine> {
     let rank = definition.rank;
@@ -176,9 +192,17 @@ impl Directions {
         found
     }
 
-    /// Those with the output `last` come last.
-    fn ordered(mut self, last: Option<usize>) -> Self {
+    /// Those with the output `last` come last, and do not fall both along it and along that of the most values: so neighbours
+    /// along it are neighbours of the part.
+    fn ordered(mut self, last: Option<usize>, definition: &Definition) -> Self {
         let Some(last) = last else { return self };
+        for (place, direction) in self.basis.iter_mut().enumerate() {
+            let falls = |output: usize| direction.coefficient(&Atom::Index(output as u32)) < Int::ZERO;
+            if falls(last) && falls(longest(direction, last, definition)) {
+                *direction = -direction.clone();
+                self.made.iter_mut().for_each(|made| made[place] = -made[place].clone());
+            }
+        }
         let mut order: Vec<usize> = (0..self.basis.len()).collect();
         order.sort_by_key(|&d| self.basis[d].uses_index(last));
         self.basis = order.iter().map(|&d| self.basis[d].clone()).collect();

@@ -11,6 +11,7 @@ use super::{Group, Member, lanes};
 use crate::domain::estimate::{extents, extents_at};
 use crate::domain::system;
 use crate::program::{Affine, Atom, Constraint, Definition, Expr, ExprId, Exprs, Program, TensorId};
+use crate::scalar::Real;
 use crate::target::{Target, cost};
 use gradix_int::Int;
 use grid::Shares;
@@ -35,6 +36,8 @@ struct Choice {
     high: Affine,
     parts: i64,
     cost: f64,
+    /// The elements of rows that are cut short.
+    split: f64,
 }
 
 /// Groups all definitions.
@@ -109,9 +112,9 @@ impl Grouping<'_> {
             }
             let mut choices: Vec<Choice> =
                 draft.choices.iter().flat_map(|choice| self.extended(draft, choice, position, related)).collect();
-            if !choices.is_empty() {
-                choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-                choices.truncate(MAX_CHOICES);
+            choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+            choices.truncate(MAX_CHOICES);
+            if choices.first().is_some_and(|joined| self.pays(draft, joined, position)) {
                 let draft = &mut self.drafts[number];
                 draft.members.push(position);
                 draft.choices = choices;
@@ -121,6 +124,21 @@ impl Grouping<'_> {
         let choices = self.alone(position);
         self.drafts.push(Draft { members: vec![position], choices });
         self.drafts.len() - 1
+    }
+
+    /// Whether a group and one more definition cut rows short for no more elements than would be stored if they stood apart.
+    /// What is little to do goes wherever that is best for the others.
+    fn pays(&self, draft: &Draft, joined: &Choice, position: usize) -> bool {
+        let points = |p: usize| self.sizes[p].iter().product::<f64>();
+        let split = |points: f64, choice: Option<&Choice>| match choice {
+            Some(choice) if points >= cost::ITEM_POINTS => choice.split,
+            _ => 0.0,
+        };
+        let before = split(draft.members.iter().map(|p| points(*p)).sum(), draft.choices.first());
+        let alone = split(points(position), self.alone(position).first());
+        let elements = |p: &usize| self.program[self.tensor(*p)].elements(self.estimate);
+        let read = draft.members.iter().filter(|p| self.reads[position].iter().any(|(read, _)| read == *p));
+        joined.split <= before + alone + cost::LOCAL_ACCESSES * read.map(elements).sum::<f64>()
     }
 
     /// Whether something reads both a definition and a member of a group.
@@ -197,9 +215,11 @@ impl Grouping<'_> {
             let divided = rank > 1 && is_divided(definition, slab);
             let across = if divided || lanes == Some(slab) { cost::LANES_PENALTY } else { 0.0 };
             let again = self.shared(definition, slab) * size.min(items);
+            let split = self.split_lines(position, slab, &[]);
+            let rows = if definition.reduction.is_none() { split } else { 0.0 };
             let outer = slab as f64 * cost::INNER_INDEX_PENALTY;
-            let cost = few + across + again + outer + elements * parts as f64 - gain;
-            choices.push(Choice { slabs: vec![slab], low, high, parts, cost });
+            let cost = few + across + again + outer + elements * parts as f64 + rows - gain;
+            choices.push(Choice { slabs: vec![slab], low, high, parts, cost, split });
         }
         choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         choices
@@ -218,6 +238,37 @@ impl Grouping<'_> {
         let accesses = self.program.exprs.accesses(definition.body);
         let shared = accesses.filter(|(_, subscripts)| !subscripts.iter().any(depends));
         shared.map(|(tensor, _)| self.program[tensor].elements(self.estimate)).sum()
+    }
+
+    /// The elements of rows past the cache that are cut short, as slabs have a few neighbours each: lines are read again, or
+    /// rows are no streams. What the group itself makes is at hand, and what is no result need not be stored.
+    fn split_lines(&self, position: usize, slab: usize, members: &[usize]) -> f64 {
+        let (definition, size) = (&self.program.definitions[position], self.sizes[position][slab]);
+        let line = (self.target.line_bytes / Real::F64.bytes()) as f64;
+        // What is copied is read and written in blocks.
+        if self.is_copy(position) {
+            return 0.0;
+        }
+        let again = match size {
+            few if few < cost::ROUNDED_SLAB_VALUES => few.min(line) - 1.0,
+            some if some < cost::DIVIDED_LANE_VALUES => 1.0,
+            _ => return 0.0,
+        };
+        let made = |tensor: TensorId| members.iter().any(|member| self.tensor(*member) == tensor);
+        let beside = |s: &[Affine]| s.len() > 1 && s.last().is_some_and(|last| last.uses_index(slab));
+        let accesses = self.program.exprs.accesses(definition.body);
+        let read =
+            accesses.filter(|(tensor, s)| beside(s) && !made(*tensor)).map(|(tensor, s)| self.reached(tensor, s));
+        let is_row = slab + 1 == definition.rank && slab > 0 && self.program.outputs.contains(&definition.tensor);
+        let written = is_row.then(|| self.program[definition.tensor].elements(self.estimate));
+        let past = |elements: &f64| *elements > self.target.l2_elements(1.0);
+        again * read.chain(written).filter(past).sum::<f64>()
+    }
+
+    /// The elements that an access reaches in all: those of one step, of a recurrence.
+    fn reached(&self, tensor: TensorId, subscripts: &[Affine]) -> f64 {
+        let dimensions = self.program[tensor].extents.iter().zip(subscripts).filter(|(_, s)| s.uses_indices());
+        dimensions.map(|(extent, _)| extent.estimate(&[], self.estimate).max(0.0)).product()
     }
 
     /// The bounds of an index in sizes, if it has one of each; an index of a reduction may have others besides.
@@ -271,6 +322,7 @@ impl Grouping<'_> {
                 next.parts = if next.parts == 0 { parts } else { next.parts.min(parts) };
                 next.cost += elements * parts as f64;
             }
+            next.split += self.split_lines(position, slab, &draft.members);
             if !same {
                 next.cost += cost::SOME_SLABS_PENALTY;
             }

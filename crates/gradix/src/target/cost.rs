@@ -137,6 +137,8 @@ pub const LEAST_ADDITIONS: f64 = 1.0;
 pub const GAIN_SHARE: f64 = 0.02;
 /// The same for a pointwise part that is a single number: it stands before all that need it.
 pub const NUMBER_GAIN_SHARE: f64 = 0.25;
+/// Another order of the indices of a reduction has to go through less than this share of the values.
+pub const REORDERED_VISITS_SHARE: f64 = 0.5;
 /// Another way to split a sum has to cost less than this share of the best so far.
 pub const SPLIT_COST_SHARE: f64 = 0.99;
 /// Windows are taken apart where they are this share of all work: it makes several definitions of one.
@@ -192,6 +194,9 @@ pub const WORK_PER_PRELUDE: f64 = 100.0;
 pub const MIDDLE: f64 = 0.5;
 /// Where else, if nothing is left there.
 pub const BESIDE_MIDDLE: [f64; 2] = [0.75, 0.25];
+/// The fewest terms in the middle of a turn that goes on from the sums of another, unless it has none there: each sum is read and stored
+/// once more.
+pub const TURN_TERMS: f64 = 8.0;
 /// A border with as many vectors along it is cut again, so that they have no conditions: an edge of a field of 256 x 256 then takes a
 /// tenth of the time.
 pub const EDGE_VECTORS: f64 = 4.0;

@@ -1,5 +1,7 @@
 //! Blocks: an output `o` at which something is read as `w[o // 32, …, o % 32]` becomes two loops, over blocks and over
-//! the values in a block, so that subscripts contain no division. So does an output of which some values are taken at a time.
+//! the values in a block, so that subscripts contain no division. So does an output of which some values are taken at a time, and
+//! one that stands for a group and a place in it, as channels of `w[f, c % 8]` and `x[8*(c // 8) + f]` do: the places share what
+//! the group reads.
 
 use super::place::Placed;
 use super::stairs::Ranges;
@@ -11,7 +13,7 @@ use gradix_int::Int;
 
 /// The reduction as it is, or with one of its outputs in blocks.
 pub fn blocks(looping: &mut Looping, placed: Placed, making: &mut Making) -> Placed {
-    match divided(looping, &placed) {
+    match divided(looping, &placed).or_else(|| grouped(looping, &placed)) {
         Some((position, size)) => split(looping, placed, making, position, size),
         None => placed,
     }
@@ -35,6 +37,24 @@ fn divided(looping: &Looping, placed: &Placed) -> Option<(usize, Int)> {
             let remainder = inner.remainder(size);
             (*size >= least && subscripts.contains(&remainder)).then(|| (position, size.clone()))
         })
+    })
+}
+
+/// The position of an output and the size of its groups, where it is divided by that alone. Of the last output, places would
+/// be neighbours that are not beside each other.
+fn grouped(looping: &Looping, placed: &Placed) -> Option<(usize, Int)> {
+    placed.reduction?;
+    let outputs = placed.variables[..placed.outputs].split_last()?.1;
+    let mut affines: Vec<Affine> = placed.conditions.iter().map(|c| c.affine.clone()).collect();
+    looping.exprs.visit_affines(placed.body, &mut |affine| affines.push(affine.clone()));
+    affines.extend(placed.ranges.iter().flat_map(|range| range.low.iter().chain(&range.high)).cloned());
+    outputs.iter().enumerate().rev().find_map(|(position, variable)| {
+        let atoms = affines.iter().flat_map(Affine::terms).map(|(atom, _)| atom);
+        let mut quotients = atoms.filter(|atom| matches!(atom, Atom::Floor(inner, _) if inner.uses_index(*variable)));
+        let Atom::Floor(inner, size) = quotients.next()? else { return None };
+        let whole = Affine::index(*variable);
+        let same = quotients.all(|other| matches!(other, Atom::Floor(i, s) if i == inner && s == size));
+        (**inner == whole && same && !size.is_zero()).then(|| (position, size.clone()))
     })
 }
 

@@ -15,7 +15,25 @@ use gradix_int::Int;
 /// The definition as it is, or once for each residue of some of its outputs.
 pub fn classes(looping: &mut Looping, placed: Placed, making: &Making) -> Vec<Placed> {
     let found = by_residue(looping, placed, making, &Int::from(cost::RESIDUE_CLASSES), true);
-    found.into_iter().map(|placed| strided(looping, placed, making)).collect()
+    let strided = found.into_iter().map(|placed| strided(looping, placed, making));
+    strided.collect::<Vec<_>>().into_iter().filter_map(|placed| decided(looping, placed)).collect()
+}
+
+/// A class without conditions that always hold there. Where one never does, there are no terms: nothing is added, or the
+/// neutral value is stored.
+fn decided(looping: &mut Looping, mut placed: Placed) -> Option<Placed> {
+    placed.conditions.retain(|condition| condition.decided() != Some(true));
+    if !placed.conditions.iter().any(|condition| condition.decided() == Some(false)) {
+        return Some(placed);
+    }
+    let none = looping.exprs.constant(placed.reduction?.neutral());
+    let Placed { target, subscripts, outputs, accumulate, .. } = placed;
+    let (mut variables, mut ranges) = (placed.variables, placed.ranges);
+    variables.truncate(outputs);
+    ranges.truncate(outputs);
+    let (conditions, reduction, body) = (Vec::new(), None, none);
+    let neutral = Placed { target, subscripts, variables, outputs, ranges, conditions, reduction, accumulate, body };
+    (!accumulate).then_some(neutral)
 }
 
 /// At most so many classes: of the first output whatever divides it, of others only for the sake of the reduction.
@@ -43,7 +61,6 @@ fn strided(looping: &mut Looping, mut placed: Placed, making: &Making) -> Placed
         if let Some((modulus, residue)) = only_class(&placed, v) {
             let middle = looping.middle(&placed, making);
             placed = class(looping, &placed, v, &modulus, &residue, &middle);
-            placed.conditions.retain(|condition| condition.decided() != Some(true));
         }
     }
     placed

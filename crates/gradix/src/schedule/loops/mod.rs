@@ -16,6 +16,7 @@ mod place;
 mod shape;
 mod stairs;
 mod stores;
+mod turns;
 mod unread;
 
 pub use pack::{Parts, operands};

@@ -10,7 +10,7 @@ use crate::domain::{guard, system};
 use crate::nest::LoopId;
 use crate::program::build;
 use crate::program::expr::{Rewriter, Rules};
-use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, Range, Relation};
+use crate::program::{Affine, Atom, Cond, CondId, Constraint, Expr, ExprId, Exprs, Range, ReduceOp, Relation};
 use crate::simplify;
 use crate::target::cost;
 use gradix_int::Int;
@@ -21,6 +21,8 @@ pub struct Piece {
     pub outputs: Vec<Range>,
     pub terms: Vec<Range>,
     pub guards: Vec<Constraint>,
+    /// `None` where there are no terms: what the body says is the neutral value.
+    pub reduction: Option<ReduceOp>,
     pub body: ExprId,
 }
 
@@ -36,10 +38,17 @@ pub fn split(looping: &mut Looping, placed: &Placed, making: &Making) -> Vec<Pie
     let mut pieces = Vec::new();
     for mut region in by_equations(looping, placed, &known) {
         region.extend(with_terms(placed, &known));
-        let cuts = cuts(looping, placed, making, &known, &region);
+        let voids = voids(looping, placed, making);
+        let cuts = match voids.is_empty() {
+            true => cuts(looping, placed, making, &known, &region),
+            false => voids.clone(),
+        };
         for part in refined(looping, placed, making, &known, parts(&known, region, cuts)) {
             match piece(looping, placed, &known, &part) {
-                Ok(found) => pieces.extend(found),
+                Ok(found) => {
+                    let is_void = voids.iter().any(|void| part.contains(void));
+                    pieces.extend(found.map(|piece| if is_void { neutral(looping, placed, piece) } else { piece }));
+                }
                 Err(Unsplit) => return vec![whole(placed)],
             }
         }
@@ -68,6 +77,31 @@ fn with_terms(placed: &Placed, known: &[Constraint]) -> Vec<Constraint> {
     found
 }
 
+/// Where a reduction has no terms, if that is so in the middle, as of sums that only a border has:
+/// `sum[a in 0..4 - j] x[j + a]` has none for `j >= 4`.
+fn voids(looping: &Looping, placed: &Placed, making: &Making) -> Vec<Constraint> {
+    if placed.accumulate || placed.reduction.is_none() {
+        return Vec::new();
+    }
+    let middle = looping.middle(placed, making);
+    let terms = &placed.variables[placed.outputs..];
+    let ranges = placed.ranges[placed.outputs..].iter();
+    let pairs =
+        ranges.flat_map(|range| range.low.iter().flat_map(|low| range.high.iter().map(move |high| (low, high))));
+    let some = pairs.map(|(low, high)| undivided(low, high));
+    let of_outputs = |some: &Constraint| !terms.iter().any(|&term| some.affine.uses_index(term));
+    let fails = |some: &Constraint| some.affine.estimate(&middle, looping.estimate) < 0.0;
+    let first = some.filter(of_outputs).filter(|some| some.affine.uses_indices() && !has_floor(some)).find(fails);
+    first.map_or(Vec::new(), |some| some.negated())
+}
+
+/// A piece without terms.
+fn neutral(looping: &mut Looping, placed: &Placed, piece: Piece) -> Piece {
+    let none = placed.reduction.map_or(0.0, ReduceOp::neutral);
+    let body = looping.exprs.constant(none);
+    Piece { terms: Vec::new(), guards: Vec::new(), reduction: None, body, ..piece }
+}
+
 /// Cutting would leave conditions on outputs, which a reduction can't have.
 struct Unsplit;
 
@@ -79,6 +113,7 @@ pub fn whole(placed: &Placed) -> Piece {
         outputs: outputs.to_vec(),
         terms: terms.to_vec(),
         guards: placed.conditions.clone(),
+        reduction: placed.reduction,
         body: placed.body,
     }
 }
@@ -301,16 +336,20 @@ fn piece(
         }
     }
     let here = [known, part].concat();
-    let terms = match part.is_empty() {
-        true => terms.to_vec(),
-        false => terms.iter().map(|range| system::without_idle_bounds(range, &here)).collect(),
-    };
+    let own = &placed.variables[..placed.outputs];
+    let moves = |range: &Range| range.low.iter().chain(&range.high).any(|b| own.iter().any(|v| b.uses_index(*v)));
+    // Slabs stay as they stand: sums over them run within the loops of others.
+    let terms = terms.iter().map(|range| match part.is_empty() && !moves(range) {
+        true => range.clone(),
+        false => system::without_idle_bounds(range, &here),
+    });
+    let terms = terms.collect();
     let domain = [here, term_domain(placed)].concat();
     let exprs = &mut looping.exprs;
     let conditional = exprs.postorder(placed.body).iter().any(|id| matches!(exprs[*id], Expr::Select(..)));
     let body = if conditional { simplify::assuming(exprs, placed.body, domain) } else { placed.body };
     let body = unmixed(exprs, body);
-    Ok(Some(Piece { subscripts: placed.subscripts.clone(), outputs, terms, guards, body }))
+    Ok(Some(Piece { subscripts: placed.subscripts.clone(), outputs, terms, guards, reduction: placed.reduction, body }))
 }
 
 /// An equation as a bound on either side. With other factors than 1, bounds would be rounded, and no more equal.

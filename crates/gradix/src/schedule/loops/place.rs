@@ -3,7 +3,7 @@
 use super::blocks;
 use super::classes;
 use super::pieces::{self, Piece};
-use super::{Looping, Making, masks, pack, shape, stairs};
+use super::{Looping, Making, masks, pack, shape, stairs, turns};
 use crate::lift;
 use crate::nest::{FIRST, Kind, LAST, Leaf, Loop, LoopId, Work};
 use crate::program::{Affine, Constraint, Definition, ExprId, Range, TensorId};
@@ -44,7 +44,8 @@ impl Looping<'_> {
     /// The leaves of a definition in the variables of its kernel.
     pub fn leaves_of(&mut self, placed: Placed, making: &mut Making) -> Vec<Leaf> {
         let placed = blocks::blocks(self, placed, making);
-        let classes = classes::classes(self, placed, making);
+        let turns = if self.plain { vec![placed] } else { turns::turns(self, placed, making) };
+        let classes: Vec<Placed> = turns.into_iter().flat_map(|turn| classes::classes(self, turn, making)).collect();
         classes.iter().flat_map(|class| self.leaves(class, making)).collect()
     }
 
@@ -143,6 +144,6 @@ impl Making {
 fn leaf(placed: &Placed, piece: Piece) -> Leaf {
     let loops = placed.loops(piece.outputs.into_iter().chain(piece.terms));
     let leaf = Leaf::pointwise(placed.target, piece.subscripts, loops, piece.body);
-    let Placed { outputs, reduction, accumulate, .. } = *placed;
-    Leaf { outputs, reduction, accumulate, guards: piece.guards, ..leaf }
+    let Placed { outputs, accumulate, .. } = *placed;
+    Leaf { outputs, reduction: piece.reduction, accumulate, guards: piece.guards, ..leaf }
 }
