@@ -203,6 +203,18 @@ impl<T: Real> Machine<T> {
         unsafe { self.exchange(context, 0, self.shape(BLOCK), memory, true) };
     }
 
+    /// Where those rows start that the next group reads, of the access that reads the furthest, and how many lines of the caches
+    /// they have.
+    pub fn next_rows(&self, context: &Context<'_, T>) -> (*const T, usize) {
+        let read = context.plan.accesses[1..].iter().filter(|access| self.steps(context, &access.place)[1] == 1);
+        let Some(Access { buffer, place, .. }) = read.max_by_key(|access| access.place.at(&self.point)) else {
+            return (std::ptr::null(), 0);
+        };
+        let rows = self.rows as i64 * self.steps(context, place)[0];
+        let lines = if rows > 0 { self.rows * self.lanes.div_ceil(T::PER_LINE) } else { 0 };
+        (self.buffers[*buffer].pointer.wrapping_offset((place.at(&self.point) + rows) as isize), lines)
+    }
+
     /// Writes a block past the caches, if its lanes lie one after the other.
     #[inline(always)]
     pub fn stream<I: Isa>(&mut self, context: &Context<'_, T>, source: Source) {

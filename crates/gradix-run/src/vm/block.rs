@@ -24,6 +24,7 @@ pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
     if plan.loops[..plan.outputs].first().is_some_and(is_empty) {
         return;
     }
+    machine.ahead = (std::ptr::null(), 0);
     machine.memory.accumulator.reserve(block::<T>());
     if let Some((row, _)) = plan.grouping.row {
         machine.slopes.0.fill(0);
@@ -131,6 +132,9 @@ impl<T: Real> Leaf<'_, T> {
             self.decide();
         }
         let (plan, grouping) = (self.context.plan, self.context.grouping);
+        if plan.streamed {
+            self.machine.ahead = self.machine.next_rows(&self.context);
+        }
         let Some(op) = plan.reduction else { return self.block() };
         let neutral = T::of(op.neutral());
         if grouping.folded {

@@ -8,7 +8,7 @@
 use super::code::{BLOCK, Codes, Inner, Instruction, Operation, Source};
 use super::grouping::Grouping;
 use super::leaf::Plan;
-use super::loops::{Terms, View, exp_vectors, mask, reduce_rows, update};
+use super::loops::{Terms, View, exp_vectors, fetch, mask, reduce_rows, update};
 use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
 use super::vector::{Rule, Step, Vector, WIDEST, with_rule};
@@ -76,6 +76,8 @@ pub struct Machine<T> {
     pub lane: usize,
     /// The distance of the rows of a block.
     pub pitch: usize,
+    /// What instructions bring closer besides, for the next group: where it starts, and how many lines of the caches it has.
+    pub ahead: (*const T, usize),
     /// The points since it was last asked whether to stop.
     pub points: usize,
     /// It is to stop: nobody will look at what it computes.
@@ -141,7 +143,13 @@ by_level! { execute_at<T>(machine: &mut Machine<T>, context: &Context<'_, T>, co
 #[inline(always)]
 unsafe fn run<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, code: &[Instruction]) {
     // No closure: that would be a function of its own, without the instructions of this set.
-    for instruction in code {
+    for (number, instruction) in code.iter().enumerate() {
+        let (start, lines) = machine.ahead;
+        if lines > 0 {
+            // A share each, so that nothing waits for it.
+            let share = lines * number / code.len()..lines * (number + 1) / code.len();
+            share.for_each(|line| fetch(start.wrapping_add(line * T::PER_LINE)));
+        }
         step::<T, I>(machine, context, instruction);
     }
 }

@@ -258,6 +258,18 @@ unsafe fn load<T: Real, V: Vector<T>, const N: usize>(from: *const T, n: usize, 
     }
 }
 
+/// Brings a line of the caches closer, if there is one.
+#[inline(always)]
+pub fn fetch<T>(from: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: nothing is read, wherever it points.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
+}
+
 /// Copies so many numbers past the caches: whole vectors that start where a vector may.
 ///
 /// # Safety

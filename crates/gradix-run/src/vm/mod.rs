@@ -152,6 +152,7 @@ impl<T: Real> Vm<T> {
             lanes: 1,
             lane: 0,
             pitch: 1,
+            ahead: (std::ptr::null(), 0),
             points: 0,
             stopped: false,
         };

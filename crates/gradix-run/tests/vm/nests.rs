@@ -374,7 +374,7 @@ fn steps_that_are_single_numbers() {
     let both = vec![single(ring, slot(0)[0].clone(), state), single(y, index(t), choice)];
     let rising = [index(u).shift(steps - 1), index(u).shift(steps)];
     let falling = [number(3 * steps) - index(v), number(3 * steps - 1) - index(v)];
-    let mut sum = |nest: &mut Builder, [from, to]: [Affine; 2], at: Affine| {
+    let sum = |nest: &mut Builder, [from, to]: [Affine; 2], at: Affine| {
         let (held, term) = (nest.read(y, &[from]), nest.read(x, &[at]));
         let body = nest.binary(BinaryOp::Add, held, term);
         vec![single(y, to, body)]
