@@ -5,8 +5,8 @@ use super::code::{BLOCK, Domain, Instruction, Source};
 use super::execute::{Context, Machine, PARTS, block};
 use super::leaf::{Access, Loop};
 use super::linear::Linear;
-use super::loops::{View, transfer};
-use super::real::Real;
+use super::loops::{View, stream, transfer};
+use super::real::{Isa, Real};
 use gradix::nest::LoopId;
 
 /// The most runs of terms that are listed, and the most terms of several runs: an instruction can't be stopped.
@@ -54,7 +54,7 @@ impl<T: Real> Machine<T> {
     /// An operand for all terms that are listed.
     pub fn terms(&mut self, context: &Context<'_, T>, source: Source) -> View<T> {
         let Source::Memory(access) = source else { return self.view(context, source, BLOCK) };
-        let Access { buffer, place } = &context.plan.accesses[access];
+        let Access { buffer, place, .. } = &context.plan.accesses[access];
         let [row, lane] = self.steps(context, place);
         let inner = self.terms.iter().map(|(variable, count)| (place.factor(*variable), *count));
         let reach = inner.chain([(row, self.rows), (lane, self.lanes)]);
@@ -106,7 +106,7 @@ impl<T: Real> Machine<T> {
     /// The first element of an access and the steps from row to row and lane to lane, with all of it inside its buffer.
     #[inline(always)]
     fn strided(&self, context: &Context<'_, T>, access: usize, (rows, lanes): (usize, usize)) -> (*mut T, [isize; 2]) {
-        let Access { buffer, place } = &context.plan.accesses[access];
+        let Access { buffer, place, .. } = &context.plan.accesses[access];
         let steps = self.steps(context, place);
         let pointer = self.buffers[*buffer].at(place.at(&self.point), [(steps[0], rows), (steps[1], lanes)]);
         (pointer, steps.map(|step| step as isize))
@@ -201,6 +201,38 @@ impl<T: Real> Machine<T> {
         // SAFETY: `from` holds the block.
         let memory = (from.pointer, [from.row, isize::from(from.vector)]);
         unsafe { self.exchange(context, 0, self.shape(BLOCK), memory, true) };
+    }
+
+    /// Where those rows start that the next group reads, of the access that reads the furthest, and how many lines of the caches
+    /// they have.
+    pub fn next_rows(&self, context: &Context<'_, T>) -> (*const T, usize) {
+        let read = context.plan.accesses[1..].iter().filter(|access| self.steps(context, &access.place)[1] == 1);
+        let Some(Access { buffer, place, .. }) = read.max_by_key(|access| access.place.at(&self.point)) else {
+            return (std::ptr::null(), 0);
+        };
+        let rows = self.rows as i64 * self.steps(context, place)[0];
+        let lines = if rows > 0 { self.rows * self.lanes.div_ceil(T::PER_LINE) } else { 0 };
+        (self.buffers[*buffer].pointer.wrapping_offset((place.at(&self.point) + rows) as isize), lines)
+    }
+
+    /// Writes a block past the caches, if its lanes lie one after the other.
+    #[inline(always)]
+    pub fn stream<I: Isa>(&mut self, context: &Context<'_, T>, source: Source) {
+        let from = self.view(context, source, BLOCK);
+        let bends = context.grouping.lane.is_none_or(|(lane, _)| context.plan.accesses[0].place.bends_at(lane));
+        let (to, [row, step]) = match bends {
+            true => (std::ptr::null_mut(), [0, 0]),
+            false => self.strided(context, 0, self.shape(BLOCK)),
+        };
+        if bends || step != 1 || !from.vector {
+            return self.store(context, source);
+        }
+        for number in 0..self.rows {
+            // SAFETY: both hold the block.
+            unsafe {
+                stream::<T, I::Vector<T>>(from.at(number), to.wrapping_offset(number as isize * row), self.lanes)
+            };
+        }
     }
 
     /// Starts the accumulator: with a value, or from what the target holds.

@@ -9,27 +9,33 @@
 //!
 //! A leaf that can't be taken in groups runs the same way, with groups of one point.
 
-use super::code::{Code, Inner, Source};
+use super::code::{Code, Codes, Inner, Source, compile};
 use super::execute::{Context, MAX_ROWS, Machine, PARTS, block, execute, execute_inner};
 use super::grouping::Grouping;
-use super::leaf::{Outputs, Plan};
+use super::leaf::{Loop, Outputs, Plan};
 use super::real::Real;
 use super::vector::Rule;
 use gradix::nest::{ByLoop, LoopId};
 use gradix::target::cost;
-use std::sync::Arc;
 
 /// Runs all points of a leaf; the variables of work and tiles are set.
 pub fn run<T: Real>(machine: &mut Machine<T>, plan: &Plan<T>) {
+    let is_empty = |l: &Loop| matches!(l.range.at(&machine.point), (low, high) if low > high);
+    if plan.loops[..plan.outputs].first().is_some_and(is_empty) {
+        return;
+    }
+    machine.ahead = (std::ptr::null(), 0);
     machine.memory.accumulator.reserve(block::<T>());
-    machine.slopes.0.fill(0);
     if let Some((row, _)) = plan.grouping.row {
+        machine.slopes.0.fill(0);
         machine.slopes[row] = 1;
     }
     let context = Context { plan, grouping: &plan.grouping };
     let changing = plan.body.conditions.iter().any(|c| plan.grouping.levels.iter().any(|v| c.linear.uses(*v)));
-    let mut leaf = Leaf { machine, context, codes: Vec::new(), dirty: 0, changing, start: None };
+    let codes = std::mem::take(machine.memory.codes_of(plan));
+    let mut leaf = Leaf { machine, context, codes, ready: false, dirty: 0, changing, start: None };
     leaf.outputs(0);
+    *leaf.machine.memory.codes_of(plan) = leaf.codes;
 }
 
 /// The elements of a block: fewer where a leaf has many instructions, each of which may have a block of its own.
@@ -41,8 +47,9 @@ fn most_lanes<T>(nodes: usize) -> usize {
 struct Leaf<'a, T> {
     machine: &'a mut Machine<T>,
     context: Context<'a, T>,
-    /// Codes for outcomes of the index conditions; the last one is for the point at hand.
-    codes: Vec<(Vec<bool>, Arc<Code<T>>)>,
+    /// The last one is for the point at hand, once it is ready.
+    codes: Codes<T>,
+    ready: bool,
     /// The levels from here on must run.
     dirty: usize,
     /// The outcomes change within a reduction.
@@ -125,6 +132,9 @@ impl<T: Real> Leaf<'_, T> {
             self.decide();
         }
         let (plan, grouping) = (self.context.plan, self.context.grouping);
+        if plan.streamed {
+            self.machine.ahead = self.machine.next_rows(&self.context);
+        }
         let Some(op) = plan.reduction else { return self.block() };
         let neutral = T::of(op.neutral());
         if grouping.folded {
@@ -247,18 +257,19 @@ impl<T: Real> Leaf<'_, T> {
         let (plan, point) = (self.context.plan, &self.machine.point);
         let outcomes = || plan.body.conditions.iter().map(|c| c.holds(point));
         match self.codes.iter().rposition(|(known, _)| outcomes().eq(known.iter().copied())) {
-            Some(known) if known + 1 == self.codes.len() => return,
+            Some(known) if self.ready && known + 1 == self.codes.len() => return,
             Some(known) => self.codes[known..].rotate_left(1),
             None => {
                 let outcomes: Vec<bool> = outcomes().collect();
-                self.codes.truncate(MAX_CODES_AT_HAND - 1);
-                self.codes.push((outcomes.clone(), plan.variant(&outcomes)));
+                let code = compile(plan, &plan.grouping, &outcomes, plan.body.root, true);
+                self.codes.drain(..(self.codes.len() + 1).saturating_sub(MAX_CODES));
+                self.codes.push((outcomes, code));
             }
         }
         if let Some((_, code)) = self.codes.last() {
             self.machine.prepare(code);
         }
-        self.dirty = 0;
+        (self.ready, self.dirty) = (true, 0);
     }
 
     /// Runs the levels that have changed, without the last `kept` ones.
@@ -306,8 +317,8 @@ impl<T: Real> Leaf<'_, T> {
     }
 }
 
-/// The codes that a leaf has at hand: few, so that the one for a point is soon found.
-const MAX_CODES_AT_HAND: usize = 8;
+/// Past this many, the code of a leaf that was not used for the longest time is made anew.
+const MAX_CODES: usize = 64;
 
 /// The distance of rows: without gaps where they are short, so that they run as one; else in whole cache lines.
 fn pitch<T: Real>(lanes: usize) -> usize {

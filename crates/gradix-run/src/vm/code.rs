@@ -30,6 +30,9 @@ pub struct Code<T> {
     pub inner: Option<Inner>,
 }
 
+/// The codes of a leaf for some outcomes of its conditions on indices, those that were used last behind.
+pub type Codes<T> = Vec<(Vec<bool>, Code<T>)>;
+
 /// A rule, and operands that are there at all terms: accesses, or values that are the same for all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Inner {
@@ -361,17 +364,23 @@ impl<'a, T: Real> Emit<'a, T> {
 
     /// `a*b + c` and the like as one instruction, where the product has no other use.
     fn fuse_products(&mut self) {
+        // What is compared elsewhere, too, is rounded as it is there.
+        let compares = self.values.iter().any(|value| value.kind == Kind::Operation(Operation::Select));
+        let alone = self.plan.is_single() && !compares;
         for value in 0..self.values.len() {
-            let Value { kind: Kind::Operation(operation), operands, domain: BLOCK, level } = &self.values[value] else {
+            let Value { kind: Kind::Operation(operation), operands, domain, level } = &self.values[value] else {
                 continue;
             };
+            if *domain != BLOCK && !alone {
+                continue;
+            }
             let (operation, level, [a, b]) = match (operation, operands.as_slice()) {
                 (Operation::Binary(BinaryOp::Add) | &DIFFERENCE, [a, b]) => (*operation, *level, [*a, *b]),
                 _ => continue,
             };
             let fits = |operand: usize| {
-                let Value { kind, domain, level: own, .. } = &self.values[operand];
-                *kind == Kind::Operation(PRODUCT) && (self.uses[operand], *domain, *own) == (1, BLOCK, level)
+                let Value { kind, domain: other, level: own, .. } = &self.values[operand];
+                *kind == Kind::Operation(PRODUCT) && (self.uses[operand], other, *own) == (1, domain, level)
             };
             let (operation, product, other) = match (fits(a), fits(b)) {
                 (true, _) if operation == DIFFERENCE => (Operation::MultiplySubtract, a, b),
@@ -445,7 +454,10 @@ impl<'a, T: Real> Emit<'a, T> {
     fn is_direct(&self, root: usize) -> bool {
         let Value { kind, domain, .. } = &self.values[root];
         let computed = matches!(kind, Kind::Operation(_)) && self.contiguous(root).is_none();
-        computed && *domain == BLOCK && self.is_contiguous(0) && !self.plan.reads_target()
+        let lies = *domain == BLOCK && self.is_contiguous(0) && !self.plan.reads_target();
+        // A function may look at its operand again.
+        let apart = !self.plan.reads_target() || !matches!(kind, Kind::Operation(Operation::Unary(_)));
+        computed && !self.plan.streamed && (lies || self.plan.is_single() && apart)
     }
 
     fn is_contiguous(&self, access: usize) -> bool {
@@ -456,8 +468,8 @@ impl<'a, T: Real> Emit<'a, T> {
     /// The access that instructions can use in place.
     fn contiguous(&self, value: usize) -> Option<usize> {
         match self.values[value] {
-            Value { kind: Kind::Operation(Operation::Load(access)), domain: Domain { lanes: true, .. }, .. } => {
-                Some(access).filter(|access| self.is_contiguous(*access))
+            Value { kind: Kind::Operation(Operation::Load(access)), domain, .. } => {
+                Some(access).filter(|access| domain.lanes && self.is_contiguous(*access) || self.plan.is_single())
             }
             _ => None,
         }

@@ -392,7 +392,7 @@ impl<T: Real> Leaf<'_, T> {
 
     /// The target of some rows and lanes, and its steps, with all of it inside its buffer.
     fn target(&mut self, rows: Block, lanes: Block) -> (*mut T, [isize; 2]) {
-        let Access { buffer, place } = &self.plan.accesses[0];
+        let Access { buffer, place, .. } = &self.plan.accesses[0];
         let sides = &self.contraction.sides;
         let steps = [0, 1].map(|side| place.factor(sides[side].variable));
         self.machine.point[sides[0].variable] = rows.first;
@@ -406,7 +406,7 @@ impl<T: Real> Leaf<'_, T> {
     /// inside its buffer.
     fn find(&mut self, side: usize, block: Block) -> (*const T, isize) {
         let Side { variable, plain, .. } = &self.contraction.sides[side];
-        let Access { buffer, place } = &self.plan.accesses[plain.unwrap_or(0)];
+        let Access { buffer, place, .. } = &self.plan.accesses[plain.unwrap_or(0)];
         self.machine.point[*variable] = block.first;
         self.set_term(None);
         let (step, origin) = (place.factor(*variable), place.at(&self.machine.point));

@@ -5,10 +5,10 @@
 //! threads touch an element that one of them writes, is the nest's (items of work are independent).
 #![allow(unsafe_code, reason = "loops over the caller's buffers; every access is checked once for its whole block")]
 
-use super::code::{BLOCK, Inner, Instruction, Operation, Source};
+use super::code::{BLOCK, Codes, Inner, Instruction, Operation, Source};
 use super::grouping::Grouping;
 use super::leaf::Plan;
-use super::loops::{Terms, View, exp_vectors, mask, reduce_rows, update};
+use super::loops::{Terms, View, exp_vectors, fetch, mask, reduce_rows, update};
 use super::real::{Isa, Level, Real, by_level, maximum, minimum, multiply_add};
 use super::scratch::Scratch;
 use super::vector::{Rule, Step, Vector, WIDEST, with_rule};
@@ -76,6 +76,8 @@ pub struct Machine<T> {
     pub lane: usize,
     /// The distance of the rows of a block.
     pub pitch: usize,
+    /// What instructions bring closer besides, for the next group: where it starts, and how many lines of the caches it has.
+    pub ahead: (*const T, usize),
     /// The points since it was last asked whether to stop.
     pub points: usize,
     /// It is to stop: nobody will look at what it computes.
@@ -105,12 +107,22 @@ pub struct Memory<T> {
     pub accumulator: Scratch<T>,
     /// The packed rows of a contraction.
     pub panel: Scratch<T>,
+    /// By the number of the leaf.
+    codes: Vec<Codes<T>>,
 }
 
 impl<T: Real> Memory<T> {
     /// Nothing yet.
     pub fn new() -> Self {
-        Memory { values: Scratch::new(), accumulator: Scratch::new(), panel: Scratch::new() }
+        Memory { values: Scratch::new(), accumulator: Scratch::new(), panel: Scratch::new(), codes: Vec::new() }
+    }
+
+    /// The codes of a leaf that this thread has made.
+    pub fn codes_of(&mut self, plan: &Plan<T>) -> &mut Codes<T> {
+        if self.codes.len() <= plan.number {
+            self.codes.resize_with(plan.number + 1, Codes::new);
+        }
+        &mut self.codes[plan.number]
     }
 }
 
@@ -131,7 +143,13 @@ by_level! { execute_at<T>(machine: &mut Machine<T>, context: &Context<'_, T>, co
 #[inline(always)]
 unsafe fn run<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, code: &[Instruction]) {
     // No closure: that would be a function of its own, without the instructions of this set.
-    for instruction in code {
+    for (number, instruction) in code.iter().enumerate() {
+        let (start, lines) = machine.ahead;
+        if lines > 0 {
+            // A share each, so that nothing waits for it.
+            let share = lines * number / code.len()..lines * (number + 1) / code.len();
+            share.for_each(|line| fetch(start.wrapping_add(line * T::PER_LINE)));
+        }
         step::<T, I>(machine, context, instruction);
     }
 }
@@ -194,6 +212,7 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
     match instruction.operation {
         Operation::Load(access) => return machine.load(context, access, instruction),
         Operation::Index(number) => return machine.index(context, number, instruction),
+        Operation::Store if context.plan.streamed => return machine.stream::<I>(context, instruction.operands[0]),
         Operation::Store => return machine.store(context, instruction.operands[0]),
         _ => {}
     }
@@ -204,6 +223,15 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
     let c = machine.view(context, instruction.operands[2], domain);
     let blocks = Blocks { shape: machine.shape(domain), to, operands: [a, b, c] };
     match instruction.operation {
+        Operation::Reduce(rule) => blocks.reduce(machine.level, rule, context.grouping),
+        operation => operate::<T, I>(operation, blocks),
+    }
+}
+
+/// What an instruction computes of its operands.
+#[inline(always)]
+pub fn operate<T: Real, I: Isa>(operation: Operation, blocks: Blocks<T>) {
+    match operation {
         Operation::Unary(op) => unary::<T, I>(op, blocks),
         Operation::Binary(op) => binary::<T, I>(op, blocks),
         Operation::Repeat => blocks.repeat(),
@@ -218,8 +246,7 @@ fn step<T: Real, I: Isa>(machine: &mut Machine<T>, context: &Context<'_, T>, ins
         Operation::And => blocks.map2(|a, b| a * b),
         Operation::Or => blocks.map2(|a, b| maximum(a, b)),
         Operation::Select => blocks.select(),
-        Operation::Reduce(rule) => blocks.reduce(machine.level, rule, context.grouping),
-        Operation::Load(_) | Operation::Index(_) | Operation::Store => {}
+        Operation::Load(_) | Operation::Index(_) | Operation::Store | Operation::Reduce(_) => {}
     }
 }
 
@@ -280,10 +307,10 @@ fn binary<T: Real, I: Isa>(op: BinaryOp, blocks: Blocks<T>) {
 }
 
 /// The operands of an instruction: views that were checked for the shape, `to` apart from the others.
-struct Blocks<T> {
-    shape: (usize, usize),
-    to: View<T>,
-    operands: [View<T>; 3],
+pub struct Blocks<T> {
+    pub shape: (usize, usize),
+    pub to: View<T>,
+    pub operands: [View<T>; 3],
 }
 
 impl<T: Real> Blocks<T> {

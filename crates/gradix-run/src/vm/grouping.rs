@@ -56,7 +56,7 @@ impl<T: Real> Plan<T> {
     /// What its loops allow; `rows` says which may be rows beside which lanes.
     fn facts<'a>(&self, rows: &'a dyn Fn(usize, usize) -> bool) -> Facts<'a> {
         let target = &self.accesses[0];
-        let shifted = self.accesses.iter().any(|a| a.buffer == target.buffer && a.place != target.place);
+        let shifted = self.accesses.iter().any(|a| a.is_own && a.place != target.place);
         let lanes = |position: usize| match self.is_splittable(position) && !shifted {
             false => Lanes::Never,
             true if self.is_free(position) => Lanes::Whole,

@@ -6,7 +6,7 @@
 #![allow(clippy::needless_range_loop, reason = "adapters could become functions without the instructions of this set")]
 
 use super::real::{Isa, Real};
-use super::vector::{Step, Vector};
+use super::vector::{Step, Vector, WIDEST};
 use gradix::target::cost;
 
 /// An operand: rows of lanes in memory, or a value for each row.
@@ -78,7 +78,22 @@ pub unsafe fn update<T: Real, const N: usize, const MASK: usize>(
                     values[n] = *from[n];
                 }
             }
-            for lane in 0..lanes {
+            let mut lane = 0;
+            // Short rows in whole vectors, without a look at where they lie.
+            while N > 1 && rows > 1 && lanes < cost::SHORT_ROW_LINES * T::PER_LINE && lane + WIDEST <= lanes {
+                let mut results = [T::ZERO; WIDEST];
+                for i in 0..WIDEST {
+                    for n in 0..N {
+                        if MASK >> n & 1 == 1 {
+                            values[n] = *from[n].add(lane + i);
+                        }
+                    }
+                    results[i] = f(values);
+                }
+                *line.add(lane).cast::<[T; WIDEST]>() = results;
+                lane += WIDEST;
+            }
+            for lane in lane..lanes {
                 for n in 0..N {
                     if MASK >> n & 1 == 1 {
                         values[n] = *from[n].add(lane);
@@ -243,6 +258,34 @@ unsafe fn load<T: Real, V: Vector<T>, const N: usize>(from: *const T, n: usize, 
     }
 }
 
+/// Brings a line of the caches closer, if there is one.
+#[inline(always)]
+pub fn fetch<T>(from: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: nothing is read, wherever it points.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
+}
+
+/// Copies so many numbers past the caches: whole vectors that start where a vector may.
+///
+/// # Safety
+/// Both hold as many, and they don't overlap.
+#[inline(always)]
+pub unsafe fn stream<T: Real, V: Vector<T>>(from: *const T, to: *mut T, count: usize) {
+    let head = to.align_offset(V::WIDTH * size_of::<T>()).min(count);
+    let whole = head + (count - head) / V::WIDTH * V::WIDTH;
+    // SAFETY: the caller's promise.
+    unsafe {
+        line(from, 1, to, 1, head);
+        (head..whole).step_by(V::WIDTH).for_each(|i| V::load(from.add(i)).stream(to.add(i)));
+        line(from.add(whole), 1, to.add(whole), 1, count - whole);
+    }
+}
+
 /// Copies a block from some steps to others: along whichever of rows and lanes lies closer, where that is not the same
 /// on both sides in small squares, so that lines of the cache are used while they are there.
 ///
@@ -290,6 +333,7 @@ pub unsafe fn line<T: Real>(from: *const T, step: isize, to: *mut T, to_step: is
             }
             (1, 1) => std::ptr::copy_nonoverlapping(from, to, count),
             (0, 1) => std::slice::from_raw_parts_mut(to, count).fill(*from),
+            (-1, 1) => (0..count).for_each(|i| *to.add(i) = *from.sub(i)),
             (2, 1) => (0..count).for_each(|i| *to.add(i) = *from.add(2 * i)),
             (_, 1) => (0..count).for_each(|i| *to.add(i) = *from.offset(i as isize * step)),
             _ => (0..count as isize).for_each(|i| *to.offset(i * to_step) = *from.offset(i * step)),

@@ -15,6 +15,7 @@
 
 mod access;
 mod block;
+mod chain;
 mod code;
 mod contract;
 mod elementary;
@@ -33,6 +34,8 @@ mod wide_exp;
 
 pub use real::{Level, Real};
 
+use chain::Chain;
+use code::compile;
 use execute::{Buffer, Machine, Memory};
 use gradix::Int;
 use gradix::diagnostic::Diagnostic;
@@ -40,6 +43,7 @@ use gradix::nest::{ByBuffer, ByLoop, LoopId, Nest, Step, Work, along, evaluate};
 use gradix::program::{Affine, Param, ParamId, ParamKind, TensorId};
 use leaf::{Plan, plan};
 use linear::{Bounds, Translator};
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -80,6 +84,7 @@ struct Along {
 
 enum Part<T> {
     Tile { variable: LoopId, range: Bounds, size: i64, steps: Vec<Part<T>> },
+    Chain(Chain<T>),
     Leaf(Box<Plan<T>>),
 }
 
@@ -91,7 +96,7 @@ impl<T: Real> Vm<T> {
         let numbers = Translator::new(sizes, 0);
         let shape = |b: TensorId| nest[b].extents.iter().map(|e| Ok(numbers.number(e)?.max(0))).collect();
         let extents = ByBuffer(nest.buffer_ids().map(shape).collect::<Result<Vec<Vec<i64>>, Diagnostic>>()?);
-        let context = Sizes { nest, sizes, lengths: &lengths, extents: &extents };
+        let context = Sizes { nest, sizes, lengths: &lengths, extents: &extents, plans: Cell::new(0) };
         let kernels = (0..nest.kernels.len()).map(|k| context.kernel(k)).collect::<Result<_, _>>()?;
         let times = times(nest).into_iter().map(|(param, _)| param).collect();
         Ok(Vm { level: Level::detect(), lengths, kernels, times, idle: Mutex::default() })
@@ -147,6 +152,7 @@ impl<T: Real> Vm<T> {
             lanes: 1,
             lane: 0,
             pitch: 1,
+            ahead: (std::ptr::null(), 0),
             points: 0,
             stopped: false,
         };
@@ -154,6 +160,12 @@ impl<T: Real> Vm<T> {
             machine.point.0[plan.variables - self.times.len() + place] = sizes[time.0 as usize];
         }
         plan.run(&mut machine, items);
+        // What was written past the caches is there before others are told that this is done.
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every machine of this architecture has it.
+        unsafe {
+            std::arch::x86_64::_mm_sfence();
+        }
         if let Ok(mut idle) = self.idle.lock() {
             idle.push(machine.memory);
         }
@@ -191,6 +203,7 @@ fn run_parts<T: Real>(parts: &[Part<T>], machine: &mut Machine<T>) {
                     value += size;
                 }
             }
+            Part::Chain(chain) => chain.run(machine),
             Part::Leaf(plan) => match &plan.contraction {
                 Some(contraction) => contract::run(machine, plan, contraction),
                 None => block::run(machine, plan),
@@ -204,6 +217,8 @@ struct Sizes<'a> {
     sizes: &'a [Int],
     lengths: &'a ByBuffer<usize>,
     extents: &'a ByBuffer<Vec<i64>>,
+    /// How many leaves there are so far.
+    plans: Cell<usize>,
 }
 
 impl Sizes<'_> {
@@ -257,7 +272,7 @@ impl Sizes<'_> {
                 Step::Tile(tile) => {
                     let range = translator.range(tile.variable, &tile.range)?;
                     let steps = self.parts(&tile.steps, translator)?;
-                    parts.push(Part::Tile { variable: tile.variable, range, size: tile.size.max(1), steps });
+                    parts.push(tiles(tile.variable, range, tile.size.max(1), steps));
                     continue;
                 }
                 Step::Leaf(leaf) => std::slice::from_ref(leaf),
@@ -265,11 +280,26 @@ impl Sizes<'_> {
                 Step::Together(together) => &together.leaves,
             };
             for leaf in leaves {
-                parts.push(Part::Leaf(Box::new(plan(self.nest, self.extents, translator, leaf)?)));
+                parts.push(Part::Leaf(Box::new(plan(
+                    self.nest,
+                    self.extents,
+                    translator,
+                    (leaf, self.plans.replace(self.plans.get() + 1)),
+                )?)));
             }
         }
         Ok(parts)
     }
+}
+
+/// A loop over tiles.
+fn tiles<T: Real>(variable: LoopId, range: Bounds, size: i64, steps: Vec<Part<T>>) -> Part<T> {
+    if !steps.iter().all(|part| matches!(part, Part::Leaf(plan) if plan.is_single())) {
+        return Part::Tile { variable, range, size, steps };
+    }
+    let plan = |part| if let Part::Leaf(plan) = part { Some(plan) } else { None };
+    let with_code = |plan: Box<Plan<T>>| (compile(&plan, &plan.grouping, &[], plan.body.root, true), plan);
+    Part::Chain(Chain { variable, range, size, leaves: steps.into_iter().filter_map(plan).map(with_code).collect() })
 }
 
 /// The sizes that change from step to step, and how many steps each has.

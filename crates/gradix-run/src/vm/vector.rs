@@ -112,6 +112,15 @@ pub trait Vector<T>: Copy {
     /// # Safety
     /// There is room for as many numbers as the vector has.
     unsafe fn store(self, to: *mut T);
+    /// The same past the caches: other threads see it after a fence.
+    ///
+    /// # Safety
+    /// There is room for as many numbers as the vector has, aligned to its size.
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut T) {
+        // SAFETY: the caller's promise.
+        unsafe { self.store(to) }
+    }
     /// The first numbers, fewer than the vector has, and zeros after them.
     ///
     /// # Safety
@@ -158,7 +167,7 @@ pub trait Vector<T>: Copy {
 /// The methods of a vector as instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector {
-    ($vector:ident of $width:literal $number:ident $(with $exp:path)?: $all:ident $load:ident $store:ident $fma:ident
+    ($vector:ident of $width:literal $number:ident $(with $exp:path)?: $all:ident $load:ident $store:ident $stream:ident $fma:ident
      $(parts $load_part:ident $store_part:ident $mask:ident)?;
      $($method:ident |$a:ident $(, $b:ident)?| $value:expr;)*) => {
         impl Vector<$number> for $vector {
@@ -182,6 +191,11 @@ macro_rules! vector {
             unsafe fn store(self, to: *mut $number) {
                 // SAFETY: the caller's promise.
                 unsafe { $store(to, self) }
+            }
+            #[inline(always)]
+            unsafe fn stream(self, to: *mut $number) {
+                // SAFETY: the caller's promise.
+                unsafe { $stream(to, self) }
             }
             $(#[inline(always)]
             unsafe fn load_part(from: *const $number, count: usize) -> Self {
@@ -212,7 +226,7 @@ macro_rules! vector {
 // is put back.
 #[cfg(target_arch = "x86_64")]
 vector! {
-    __m512d of 8 f64 with super::wide_exp::exp_f64: _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd
+    __m512d of 8 f64 with super::wide_exp::exp_f64: _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_stream_pd _mm512_fmadd_pd
         parts _mm512_maskz_loadu_pd _mm512_mask_storeu_pd __mmask8;
     plus |a, b| _mm512_add_pd(a, b);
     minus |a, b| _mm512_sub_pd(a, b);
@@ -223,7 +237,7 @@ vector! {
 }
 #[cfg(target_arch = "x86_64")]
 vector! {
-    __m512 of 16 f32 with super::wide_exp::exp_f32: _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps
+    __m512 of 16 f32 with super::wide_exp::exp_f32: _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_stream_ps _mm512_fmadd_ps
         parts _mm512_maskz_loadu_ps _mm512_mask_storeu_ps __mmask16;
     plus |a, b| _mm512_add_ps(a, b);
     minus |a, b| _mm512_sub_ps(a, b);
@@ -234,7 +248,7 @@ vector! {
 }
 #[cfg(target_arch = "x86_64")]
 vector! {
-    __m256d of 4 f64: _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd;
+    __m256d of 4 f64: _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_stream_pd _mm256_fmadd_pd;
     plus |a, b| _mm256_add_pd(a, b);
     minus |a, b| _mm256_sub_pd(a, b);
     times |a, b| _mm256_mul_pd(a, b);
@@ -244,7 +258,7 @@ vector! {
 }
 #[cfg(target_arch = "x86_64")]
 vector! {
-    __m256 of 8 f32: _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_fmadd_ps;
+    __m256 of 8 f32: _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_stream_ps _mm256_fmadd_ps;
     plus |a, b| _mm256_add_ps(a, b);
     minus |a, b| _mm256_sub_ps(a, b);
     times |a, b| _mm256_mul_ps(a, b);

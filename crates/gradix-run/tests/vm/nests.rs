@@ -343,3 +343,56 @@ fn lanes_are_split_where_conditions_and_guards_change() {
         close(&found, &(0..45).map(sum).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn steps_that_are_single_numbers() {
+    // s[t % 2] = sin(s[(t + 1) % 2]) + x[N - t] * t; y[t] = if s[t % 2] < 0 then y[t - 1] - s[t % 2] else y[t - 1] * 0.5;
+    // z[t] = z[t - 1] + x[t], and the same backwards, each alone
+    let steps = 9001;
+    let mut nest = Builder::new(1, Work::single());
+    let (x, data) = nest.input("x", &[steps]);
+    let y = nest.output(&[3 * steps]);
+    let ring = nest.buffer("s", Scope::Local(0), &[number(2)]);
+    let [t, u, v] = std::array::from_fn(|_| nest.variable());
+    let slot = |lag: i64| [index(t).shift(lag).remainder(&Int::from(2))];
+    let (zero, half) = (nest.nest.exprs.constant(0.0), nest.nest.exprs.constant(0.5));
+    let single = |target, at: Affine, body| Step::Leaf(plain(target, &[at], Vec::new(), body, Shape::default()));
+    for at in [0, steps, 3 * steps - 1] {
+        nest.nest.kernels[0].steps.push(single(y, number(at), half));
+    }
+    nest.nest.kernels[0].steps.push(single(ring, number(0), half));
+    let (before, now) = (nest.read(ring, &slot(1)), nest.read(ring, &slot(0)));
+    let back = nest.read(x, &[number(steps) - index(t)]);
+    let own = nest.nest.exprs.add(Expr::Index(index(t)));
+    let sine = nest.nest.exprs.add(Expr::Unary(UnaryOp::Sin, before));
+    let product = nest.binary(BinaryOp::Mul, back, own);
+    let state = nest.binary(BinaryOp::Add, sine, product);
+    let last = nest.read(y, &[index(t).shift(-1)]);
+    let (less, scaled) = (nest.binary(BinaryOp::Sub, last, now), nest.binary(BinaryOp::Mul, last, half));
+    let negative = nest.nest.exprs.add_condition(Cond::Compare(Comparison::Lt, now, zero));
+    let choice = nest.nest.exprs.add(Expr::Select(negative, less, scaled));
+    let both = vec![single(ring, slot(0)[0].clone(), state), single(y, index(t), choice)];
+    let rising = [index(u).shift(steps - 1), index(u).shift(steps)];
+    let falling = [number(3 * steps) - index(v), number(3 * steps - 1) - index(v)];
+    let sum = |nest: &mut Builder, [from, to]: [Affine; 2], at: Affine| {
+        let (held, term) = (nest.read(y, &[from]), nest.read(x, &[at]));
+        let body = nest.binary(BinaryOp::Add, held, term);
+        vec![single(y, to, body)]
+    };
+    let sums = [(u, sum(&mut nest, rising, index(u))), (v, sum(&mut nest, falling, index(v)))];
+    for (variable, steps_of) in [(t, both)].into_iter().chain(sums) {
+        let range = range(number(1), number(steps - 1));
+        let tile = Tile { variable, range, size: 1, steps: steps_of, held: Vec::new() };
+        nest.nest.kernels[0].steps.push(Step::Tile(tile));
+    }
+    let n = steps as usize;
+    let mut expected = vec![0.5; 3 * n];
+    let mut state = 0.5f64;
+    for t in 1..n {
+        state = state.sin() + data[n - t] * t as f64;
+        expected[t] = if state < 0.0 { expected[t - 1] - state } else { expected[t - 1] * 0.5 };
+        expected[n + t] = expected[n + t - 1] + data[t];
+        expected[3 * n - 1 - t] = expected[3 * n - t] + data[t];
+    }
+    close(&nest.run(), &expected);
+}

@@ -1,6 +1,6 @@
 //! How instructions over many points take the points of a leaf: which loop runs along them, and which across.
 //!
-//! What a nest has in lanes and unrolled comes first. Where it has no lanes, since conditions depend on every loop or there is
+//! What a nest has in lanes and unrolled comes first, but for the lanes of a sum of few terms. Where it has no lanes, since conditions depend on every loop or there is
 //! little to do, the innermost output is taken; and where it has no rows, the innermost other output of some length, as an
 //! instruction is worth its while on many elements only. Where outputs are few, terms of a reduction take the place of rows.
 
@@ -44,7 +44,13 @@ pub fn sweep(leaf: &Leaf, facts: &Facts) -> Option<Sweep> {
     let inner = || (0..leaf.outputs).rev().chain(leaf.loops.len().checked_sub(1));
     let may = |position: &usize| facts.lanes[*position] != Lanes::Never;
     let whole = |position: &usize| facts.lanes[*position] == Lanes::Whole;
-    let lanes = leaf.lanes().filter(may).or_else(|| inner().find(whole)).or_else(|| inner().find(may))?;
+    let named = leaf.lanes().filter(may);
+    let long = (0..leaf.outputs).filter(whole).max_by_key(|output| facts.extents[*output]);
+    let is_short = |lanes: usize, than: usize| {
+        lanes >= leaf.outputs && facts.extents[lanes] < facts.extents[than].min(cost::FEW_FOLDED)
+    };
+    let long = long.filter(|long| named.is_some_and(|lanes| is_short(lanes, *long)));
+    let lanes = long.or(named).or_else(|| inner().find(whole)).or_else(|| inner().find(may))?;
     let named = leaf.rows().map(|(position, _)| position).into_iter();
     let outputs = named.chain((0..leaf.outputs).rev());
     let rows = outputs.filter(|rows| *rows != lanes && (facts.rows)(*rows, lanes));
@@ -86,6 +92,14 @@ mod tests {
         assert_eq!(lanes(None, [Lanes::Whole, Lanes::Cut, Lanes::Never]), Some((0, Some(1))));
         assert_eq!(lanes(None, [Lanes::Never, Lanes::Cut, Lanes::Never]), Some((1, Some(0))));
         assert_eq!(lanes(None, [Lanes::Never; 3]), None);
+    }
+
+    #[test]
+    fn lanes_that_are_few_terms_give_way_to_a_longer_output() {
+        let lanes = |extents| chosen(extents, Some(2), [Lanes::Whole; 3]).map(|sweep| sweep.lanes);
+        assert_eq!(lanes([4, 64, 16]), Some(1));
+        assert_eq!(lanes([4, 8, 16]), Some(2));
+        assert_eq!(lanes([4, 512, 256]), Some(2));
     }
 
     #[test]

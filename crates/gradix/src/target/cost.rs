@@ -368,6 +368,8 @@ pub const ENOUGH_ROWS: i64 = 32;
 pub const ENOUGH_OUTPUTS: i64 = 256;
 /// The rows of a block whose lanes are summed up: few, so that their lanes stay in the first cache.
 pub const FOLDED_ROWS: usize = 4;
+/// Fewer terms than this don't pay for summing up partial sums: lanes are an output then.
+pub const FEW_FOLDED: i64 = 32;
 /// The vectors of partial sums of each of them, which don't wait for each other.
 pub const FOLDED_VECTORS: usize = 4;
 /// The rows that are packed at a time where the nest has those of one register tile: packing is a call.
