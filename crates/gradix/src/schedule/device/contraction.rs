@@ -233,7 +233,8 @@ impl Scheduling<'_> {
             + parts.by_lane.len() as i64 * (each[1] * SIDE + beside[1])
             + parts.by_term.len() as i64;
         let room = self.device.shared_bytes / self.real.bytes() / values;
-        let most = power_of_two(sizes[index], SIDE);
+        let at_a_time = if sizes[index] >= cost::LONG_TERMS { cost::TERMS_OF_LONG_BOX } else { cost::TERMS_OF_BOX };
+        let most = power_of_two(sizes[index], at_a_time);
         let fitting = std::iter::successors(Some(most), |terms| Some(terms / 2)).take_while(|terms| *terms > 0);
         let terms = fitting.filter(|terms| *terms <= room).max()?;
         Some(Tiling { sides, each, beside, index, terms, parts: divided })
